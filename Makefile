@@ -1,0 +1,57 @@
+# Every target makes the virtual environment that it needs and installs into it only when pyproject.toml has changed.
+PYTHON ?= python3
+VENV ?= .venv
+VENV_CORE ?= .venv-core
+BIN := $(VENV)/bin
+CORE := $(VENV_CORE)/bin
+PYTEST_ARGS ?=
+
+# One thread a process: the arrays of the tests are small, and threads that wait for each other only cost time.
+TEST_ENV := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
+
+.PHONY: help demo test test-core slow lint clean
+
+help:
+	@echo "make demo       seven classifiers, twenty labels: estimates with intervals beside the truth"
+	@echo "make test       ruff, mypy, tests, doctests, coverage"
+	@echo "make test-core  the tests of ssme against an installed wheel, without torch"
+	@echo "make slow       the tests that take minutes"
+	@echo "make lint       ruff and mypy alone"
+	@echo "make clean      remove the environments and what tests and builds left behind"
+
+$(VENV)/.core.stamp: pyproject.toml
+	@echo "Installing into $(VENV); this takes a minute or two the first time."
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --editable .
+	touch $@
+
+$(VENV)/.dev.stamp: pyproject.toml
+	@echo "Installing into $(VENV); this takes a minute or two the first time."
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --editable ".[dev]"
+	touch $(VENV)/.core.stamp $@
+
+demo: $(VENV)/.core.stamp
+	$(BIN)/ssme demo
+
+lint: $(VENV)/.dev.stamp
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+test: lint
+	$(TEST_ENV) $(BIN)/pytest --cov --cov-report=term $(PYTEST_ARGS)
+
+slow: $(VENV)/.dev.stamp
+	$(TEST_ENV) $(BIN)/pytest -m slow --timeout=3600 $(PYTEST_ARGS)
+
+# The wheel, not the source tree, is what is tested here; the environment is made anew so that no old wheel is tested.
+test-core:
+	rm -rf $(VENV_CORE)
+	$(PYTHON) -m venv $(VENV_CORE)
+	$(CORE)/python -m pip install --quiet ".[dev]"
+	cd $(VENV_CORE) && bin/python -c "from importlib.util import find_spec as f; import ssme; print('tested:', ssme.__file__); assert f('torch') is None, 'torch is installed here'"
+	$(TEST_ENV) $(CORE)/pytest tests/ssme tests/test_imports.py $(PYTEST_ARGS)
+
+clean:
+	rm -rf $(VENV) $(VENV_CORE) .venv-ci build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage htmlcov
+	find ssme tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,178 @@
+"""Options of the command line: their types, help texts and checks, shared by the commands."""
+
+from __future__ import annotations
+
+import difflib
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from ssme.score_table import ScoreTable
+
+OUT_SUFFIXES = (".csv", ".json", ".parquet", ".md")
+
+
+class ScoreType(str, Enum):
+    """How the scores of a file are meant."""
+
+    probability = "probability"
+    logit = "logit"
+
+
+class Layout(str, Enum):
+    """How the columns of a score file are laid out."""
+
+    auto = "auto"
+    wide = "wide"
+    binary = "binary"
+    model = "model"
+    long = "long"
+
+
+class OutLayout(str, Enum):
+    """How the columns of a written score file are laid out."""
+
+    wide = "wide"
+    long = "long"
+
+
+class Density(str, Enum):
+    """Which density model the estimator fits."""
+
+    recalibrated = "recalibrated"
+    kde = "kde"
+
+
+def split_names(text: str | None) -> list[str]:
+    """Split ``a,b`` into names; an option that is given but names nothing is a usage error.
+
+    Examples
+    --------
+    >>> split_names("accuracy, ece"), split_names(None)
+    (['accuracy', 'ece'], [])
+    """
+    if text is None:
+        return []
+    names = [part.strip() for part in text.split(",")]
+    if not all(names):
+        raise typer.BadParameter(f"give names with commas between them, such as a,b; got {text!r}.")
+    return names
+
+
+def _names(text: str | None) -> str | None:
+    split_names(text)
+    return text
+
+
+def _metric_names(text: str) -> str:
+    """Check the names of the metrics before anything is read."""
+    from ssme.metrics import METRICS
+
+    for name in split_names(text):
+        if name not in METRICS:
+            close = difflib.get_close_matches(name, METRICS, n=3)
+            hint = f"Did you mean {' or '.join(close)}?" if close else f"Choose from {', '.join(METRICS)}."
+            raise typer.BadParameter(f"there is no metric {name!r}. {hint}")
+    return text
+
+
+def _inside_unit_interval(value: float) -> float:
+    if not 0 < value < 1:
+        raise typer.BadParameter(f"a level lies between 0 and 1, such as 0.9; got {value}.")
+    return value
+
+
+def _known_suffix(path: Path | None) -> Path | None:
+    if path is not None and path.suffix.lower() not in OUT_SUFFIXES:
+        raise typer.BadParameter(f"{path.name} must end in one of {', '.join(OUT_SUFFIXES)}.")
+    return path
+
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        from ssme import __version__
+
+        print(f"ssme {__version__}")
+        raise typer.Exit()
+
+
+_SCORE_FILES = "Score files (csv, csv.gz, parquet, npz), joined by row id."
+_SOURCES = "Score files to read, then the file to write."
+_LABEL_FILE = "File with the known labels: an id column and a label column."
+_ID = "Name of the id column. [default: id, row_id or index]"
+_LABEL = "Name of the label column. [default: label, labels, y or target]"
+_QUIET = "No progress and no explanations; nothing at all with --out."
+
+Files = Annotated[list[Path], typer.Argument(help=_SCORE_FILES, metavar="FILE...")]
+InsAndOut = Annotated[list[Path], typer.Argument(help=_SOURCES, metavar="IN... OUT")]
+Labels = Annotated[Path | None, typer.Option(help=_LABEL_FILE)]
+IdColumn = Annotated[str | None, typer.Option("--id", help=_ID, metavar="COLUMN")]
+LabelColumn = Annotated[str | None, typer.Option(help=_LABEL, metavar="COLUMN")]
+Groups = Annotated[
+    str | None, typer.Option(help="Columns whose values are subgroups: a,b.", metavar="COLUMNS", callback=_names)
+]
+ClassNames = Annotated[
+    str | None, typer.Option(help="Names of the classes in their order: a,b,c.", metavar="NAMES", callback=_names)
+]
+Models = Annotated[str | None, typer.Option(help="Use these models only: a,b.", metavar="NAMES", callback=_names)]
+ScoreTypeOption = Annotated[ScoreType, typer.Option(help="Whether the scores are probabilities or logits.")]
+LayoutOption = Annotated[Layout, typer.Option(help="How the columns are laid out.")]
+ToLayout = Annotated[OutLayout, typer.Option(help="Layout of the written csv or parquet.")]
+Separator = Annotated[str, typer.Option(help="What stands between model and class in a wide column name.")]
+Metrics = Annotated[str, typer.Option(help="Metrics to estimate: a,b.", metavar="NAMES", callback=_metric_names)]
+Level = Annotated[float, typer.Option(help="Level of the intervals.", callback=_inside_unit_interval)]
+LabeledOnly = Annotated[bool, typer.Option("--labeled-only", help="Add the estimates of the labels alone.")]
+DensityOption = Annotated[Density, typer.Option(help="kde is the mixture as published.")]
+Seed = Annotated[int, typer.Option(help="Seed of every random draw.", min=0)]
+Out = Annotated[Path | None, typer.Option(help=f"Write the table: {', '.join(OUT_SUFFIXES)}.", callback=_known_suffix)]
+ScoresOut = Annotated[Path | None, typer.Option(help="Also write the scores and the labels: .csv, .parquet or .npz.")]
+Fit = Annotated[bool, typer.Option("--fit/--no-fit", help="Also fit once and show the diagnostics.")]
+Force = Annotated[bool, typer.Option("--force", help="Replace OUT if it exists.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of a table.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help=_QUIET)]
+Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of a fault of the program.")]
+Version = Annotated[bool, typer.Option("--version", help="Print the version.", callback=_print_version, is_eager=True)]
+
+
+def read_table(
+    files: list[Path],
+    labels: Path | None,
+    id_column: str | None,
+    label_column: str | None,
+    groups: str | None,
+    class_names: str | None,
+    models: str | None,
+    score_type: ScoreType,
+    layout: Layout,
+    separator: str,
+) -> ScoreTable:
+    """Read score files as the options say."""
+    from ssme.score_table import read_scores
+
+    return read_scores(
+        list(files),
+        labels=labels,
+        layout=layout.value,
+        id_column=id_column,
+        label_column=label_column,
+        group_columns=split_names(groups),
+        class_names=split_names(class_names) or None,
+        score_type=score_type.value,
+        separator=separator,
+        models=split_names(models) or None,
+    )
+
+
+def check_out(out: Path | None, inputs: list[Path | None]) -> None:
+    """Refuse early what would fail after the work is done, or would overwrite what was read."""
+    if out is None:
+        return
+    if not out.resolve().parent.is_dir():
+        raise FileNotFoundError(f"The folder of {out} does not exist; make it first.")
+    if out.is_dir():
+        raise IsADirectoryError(f"{out} is a folder; name a file in it.")
+    if any(path is not None and path.exists() and out.exists() and out.samefile(path) for path in inputs):
+        raise ValueError(f"{out} is one of the files that are read; choose another name to write to.")

@@ -1,0 +1,53 @@
+"""Records of metric draws as rows of the tidy table."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ssme.intervals import interval
+from ssme.results import MetricDraws
+
+
+def to_frame(found: MetricDraws, level: float, model_names: Sequence[Any] | None) -> pd.DataFrame:
+    """One row a model: metric, model, group, estimate, lower, upper, level, counts, method, flags."""
+    low, high = interval(found.draws, found.point, level)
+    return pd.DataFrame(
+        {
+            "metric": found.metric,
+            "model": list(range(len(found.point))) if model_names is None else list(model_names),
+            "group": found.group,
+            "estimate": found.point,
+            "lower": low,
+            "upper": high,
+            "level": level,
+            "n_labeled": found.n_labeled,
+            "n_unlabeled": found.n_unlabeled,
+            "method": found.method,
+            "flags": [_flags(found, share) for share in np.isnan(found.draws).mean(axis=0)],
+        }
+    )
+
+
+def _flags(found: MetricDraws, undefined: float) -> str:
+    return ";".join([*found.flags, *([f"undefined-in-{undefined:.0%}-of-draws"] if undefined > 0 else [])])
+
+
+def warn_undefined(records: Sequence[MetricDraws], stacklevel: int) -> None:
+    """One warning when estimates are NaN, however many they are."""
+    bad = [each for each in records if np.isnan(each.point).any()]
+    if not bad:
+        return
+    first = bad[0]
+    valid = int(np.isfinite(first.draws).all(axis=1).sum())
+    more = f" (and in {len(bad) - 1} more places)" if len(bad) > 1 else ""
+    warnings.warn(
+        f"{first.metric} is undefined for group {first.group!r}{more}: it is defined in {valid} of {len(first.draws)} "
+        f"draws, with {first.n_labeled} labeled and {first.n_unlabeled} unlabeled rows; the estimate is NaN.",
+        UserWarning,
+        stacklevel=stacklevel,
+    )

@@ -1,0 +1,275 @@
+"""The command line: parse, load, fit, report. Every number comes from the Python interface, to the last digit.
+
+Exit codes: 0 all went well, 1 the input is at fault (one sentence on stderr), 2 the command was used wrongly,
+3 a fault of the program (with ``--debug`` its traceback).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from ssme import _options as o
+from ssme import report
+from ssme._console import collected_warnings, exit_codes, progress, say, stdout_console, write_atomically
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from ssme.score_table import ScoreTable
+
+PURPOSE = "Judge several classifiers with many unlabeled rows and few labels: any metric, with intervals."
+
+app = typer.Typer(
+    name="ssme",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    help=PURPOSE,
+    epilog="Exit codes: 0 ok, 1 bad input, 2 wrong usage, 3 a fault of the program.",
+)
+
+
+@app.callback()
+def _root(version: o.Version = False) -> None:
+    pass
+
+
+# How --out writes the estimates: (frame, JSON document, path of the temporary file).
+WRITERS: dict[str, Callable[[pd.DataFrame, str, Path], Any]] = {
+    ".csv": lambda frame, document, path: frame.to_csv(path, index=False),
+    ".json": lambda frame, document, path: path.write_text(document + "\n", encoding="utf-8"),
+    ".parquet": lambda frame, document, path: frame.to_parquet(path, index=False),
+    ".md": lambda frame, document, path: path.write_text(report.estimates_to_markdown(frame) + "\n", encoding="utf-8"),
+}
+
+
+def _size(table: ScoreTable) -> str:
+    models = "1 model" if table.n_models == 1 else f"{table.n_models} models"
+    return f"{table.n_rows:,} rows ({table.n_labeled:,} labeled), {models}, {table.n_classes} classes"
+
+
+def _metric_notes() -> dict[str, str]:
+    """What each metric is and which direction is better."""
+    from ssme.metrics import METRICS
+
+    return {
+        name: f"{' '.join(spec.description.split()).rstrip('.')} "
+        f"({'higher' if spec.greater_is_better else 'lower'} is better)."
+        for name, spec in METRICS.items()
+    }
+
+
+def _to_stderr(notes: list[str]) -> None:
+    for note in notes:
+        say(f"Warning: {note}")
+
+
+def _print_lines(lines: list[str], notes: list[str]) -> None:
+    console = stdout_console()
+    for line in [*lines, *(f"Warning: {note}" for note in notes)]:
+        console.print(line, markup=False)
+
+
+@app.command(no_args_is_help=True)
+@exit_codes
+def estimate(
+    files: o.Files,
+    labels: o.Labels = None,
+    id_column: o.IdColumn = None,
+    label_column: o.LabelColumn = None,
+    groups: o.Groups = None,
+    metrics: o.Metrics = "accuracy,ece",
+    level: o.Level = 0.9,
+    labeled_only: o.LabeledOnly = False,
+    score_type: o.ScoreTypeOption = o.ScoreType.probability,
+    layout: o.LayoutOption = o.Layout.auto,
+    class_names: o.ClassNames = None,
+    models: o.Models = None,
+    separator: o.Separator = ":",
+    density: o.DensityOption = o.Density.recalibrated,
+    seed: o.Seed = 0,
+    out: o.Out = None,
+    as_json: o.AsJson = False,
+    quiet: o.Quiet = False,
+    debug: o.Debug = False,
+) -> None:
+    """Estimate metrics of every model from score files and a few labels.
+
+    Example: ssme estimate bert.csv roberta.csv --labels labels.csv --metrics accuracy,ece
+    """
+    from ssme.estimator import SSME
+    from ssme.metrics import get_metric
+
+    o.check_out(out, [*files, labels])
+    names, columns = o.split_names(metrics), o.split_names(groups)
+    reading = (labels, id_column, label_column, groups, class_names, models, score_type, layout, separator)
+    with progress(quiet=quiet or as_json) as step, collected_warnings() as notes:
+        step("reading the scores")
+        table = o.read_table(files, *reading)
+        for name in names:  # a metric that this number of classes does not allow is refused before the fit
+            get_metric(name, table.n_classes)
+        step("fitting")
+        model = SSME(density=density.value, score_type=table.score_type, random_state=seed).fit(table)
+        step("estimating")
+        frame = model.estimate(names, level=level, groups=columns or None, labeled_only=labeled_only)
+    settings = {
+        "files": [str(f) for f in files],
+        "labels": None if labels is None else str(labels),
+        "rows": table.n_rows,
+        "labeled": table.n_labeled,
+        "models": list(table.model_names),
+        "classes": list(table.class_names),
+        "score_type": table.score_type,
+        "density": density.value,
+        "level": level,
+        "seed": seed,
+    }
+    document = report.estimates_to_json(frame, settings=settings, warnings=notes)
+    if out is not None:
+        write_atomically(out, partial(WRITERS[out.suffix.lower()], frame, document))
+    if as_json:
+        print(document)
+    elif quiet:
+        _to_stderr(notes)
+        if out is None:
+            stdout_console().print(report.estimates_to_table(frame))
+    else:
+        _print_lines([f"{_size(table)}; density {density.value}, seed {seed}"], [])
+        stdout_console().print(report.estimates_to_table(frame))
+        _print_lines(report.explain(frame, _metric_notes()), notes)
+
+
+@app.command(no_args_is_help=True)
+@exit_codes
+def inspect(
+    files: o.Files,
+    labels: o.Labels = None,
+    id_column: o.IdColumn = None,
+    label_column: o.LabelColumn = None,
+    groups: o.Groups = None,
+    score_type: o.ScoreTypeOption = o.ScoreType.probability,
+    layout: o.LayoutOption = o.Layout.auto,
+    class_names: o.ClassNames = None,
+    models: o.Models = None,
+    separator: o.Separator = ":",
+    density: o.DensityOption = o.Density.recalibrated,
+    fit: o.Fit = True,
+    seed: o.Seed = 0,
+    as_json: o.AsJson = False,
+    quiet: o.Quiet = False,
+    debug: o.Debug = False,
+) -> None:
+    """Show what is in score files, what is wrong with them, how far the models agree, and how a fit goes.
+
+    Example: ssme inspect scores.csv
+    """
+    from ssme import inspection
+
+    reading = (labels, id_column, label_column, groups, class_names, models, score_type, layout, separator)
+    with progress(quiet=quiet or as_json) as step, collected_warnings() as notes:
+        step("reading the scores")
+        table = o.read_table(files, *reading)
+        content, matrix = inspection.describe(table), inspection.agreement(table)
+        found = inspection.findings(table)
+        diagnostics: dict[str, Any] = {}
+        if fit:
+            from ssme.estimator import SSME
+
+            step("fitting")
+            model = SSME(density=density.value, score_type=table.score_type, random_state=seed).fit(table)
+            diagnostics = inspection.fit_diagnostics(model)
+    if as_json:
+        document = {
+            "format": "ssme-inspection/1",
+            "content": content,
+            "findings": found,
+            "agreement": {"models": list(matrix.index), "share_of_rows": matrix.to_numpy()},
+            "fit": diagnostics,
+            "warnings": notes,
+        }
+        print(report.to_json(document))
+        return
+    for renderable in report.inspection_to_tables(content, matrix, diagnostics):
+        stdout_console().print(renderable)
+    _print_lines([f"Finding: {line}" for line in found] or ["Nothing unusual was found."], notes)
+
+
+@app.command(no_args_is_help=True)
+@exit_codes
+def convert(
+    paths: o.InsAndOut,
+    labels: o.Labels = None,
+    id_column: o.IdColumn = None,
+    label_column: o.LabelColumn = None,
+    groups: o.Groups = None,
+    score_type: o.ScoreTypeOption = o.ScoreType.probability,
+    layout: o.LayoutOption = o.Layout.auto,
+    class_names: o.ClassNames = None,
+    models: o.Models = None,
+    separator: o.Separator = ":",
+    to_layout: o.ToLayout = o.OutLayout.wide,
+    force: o.Force = False,
+    quiet: o.Quiet = False,
+    debug: o.Debug = False,
+) -> None:
+    """Join score files by row id and write them as one csv, parquet or npz file.
+
+    Example: ssme convert bert.csv roberta.csv scores.npz --labels labels.csv
+    """
+    if len(paths) < 2:
+        raise typer.BadParameter("give at least one file to read and then the file to write.", param_hint="IN... OUT")
+    *sources, out = paths
+    o.check_out(out, [*sources, labels])
+    if out.exists() and not force:
+        raise FileExistsError(f"{out} exists; pass --force to replace it.")
+    reading = (labels, id_column, label_column, groups, class_names, models, score_type, layout, separator)
+    with progress(quiet=quiet) as step, collected_warnings() as notes:
+        step("reading the scores")
+        table = o.read_table(sources, *reading)
+        step("writing")
+        table.write(out, layout=to_layout.value)
+    _to_stderr(notes)
+    if not quiet:
+        print(f"{out}: {_size(table)}.")
+
+
+@app.command()
+@exit_codes
+def demo(
+    seed: o.Seed = 0,
+    out: o.ScoresOut = None,
+    as_json: o.AsJson = False,
+    quiet: o.Quiet = False,
+    debug: o.Debug = False,
+) -> None:
+    """Train seven classifiers on handwritten digits, hide all but 20 labels, and compare estimates with the truth."""
+    from ssme import demo as story
+
+    o.check_out(out, [])
+    with progress(quiet=quiet or as_json) as step, collected_warnings() as notes:
+        step("training seven classifiers")
+        scores = story.make_scores(seed)
+        if out is not None:
+            scores.table.write(out)
+        step("estimating")
+        frame = story.compare(scores, seed)
+    if as_json:
+        comparison = frame.to_dict(orient="records")
+        print(report.to_json({**story.summary(frame), "comparison": comparison, "warnings": notes}))
+        return
+    if not quiet:
+        _print_lines(story.introduction(scores), [])
+    for renderable in report.demo_to_tables(frame):
+        stdout_console().print(renderable)
+    _print_lines(story.verdict(frame), notes)
+    if out is not None and not quiet:
+        print(f"The scores and the labels are in {out}; go on with: ssme estimate {out} --labeled-only")
+
+
+def main() -> None:
+    """Entry point of the ``ssme`` command."""
+    app(prog_name="ssme")

@@ -1,0 +1,461 @@
+"""The estimator: orchestration only. The maths is in `consensus`, `_em`, `intervals` and `metrics`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import Tags, check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from ssme._fitting import group_posterior, group_rows, normal_draws, read_rows, reference_sample
+from ssme._mixture import Mixture, density_weights, fit_mixture, log_density
+from ssme._tables import to_frame, warn_undefined
+from ssme._validation import check_level, check_scores
+from ssme.baselines import labeled_only as labeled_only_draws
+from ssme.consensus import PooledNodes, fit_bias, fit_consensus, systematic, votes_of
+from ssme.intervals import draw_metrics, row_ranks
+from ssme.metrics import MetricSpec, get_metric
+from ssme.posterior import FixedNode, LabelPosterior
+from ssme.results import MetricDraws
+from ssme.score_table import ScoreTable
+from ssme.transforms import additive_log_ratio, normalize
+
+Floats = NDArray[np.float64]
+Metric = str | MetricSpec | Callable[..., Any]
+
+DENSITIES = ("recalibrated", "kde")
+INITS = ("auto", "recalibrated", "mean-score")
+SPACES = ("joint", "pooled")
+FEW_LABELS = 10
+DISAGREEMENT = 2.5  # standard deviations between what the labels and the consensus say
+
+
+class SSME(ClassifierMixin, BaseEstimator):
+    """Semi-supervised model evaluation: estimate metrics of several classifiers from few labels and many scores.
+
+    The default (`density="recalibrated"`) takes the consensus of the models as a prior for every label, learns from
+    agreement, confidence and the labels how sharp that consensus should be and how far each model departs from it, and
+    draws labels from the posterior. `density="kde"` is the method as published [1]_: a mixture of class-conditional
+    kernel densities over the additive log-ratio of the scores, fitted by EM with the labeled rows pinned.
+
+    Parameters
+    ----------
+    density : {"recalibrated", "kde"}, default="recalibrated"
+        What gives the probability of a label given the scores.
+    score_type : {"probability", "logit"}, default="probability"
+        What the scores are. A :class:`~ssme.ScoreTable` says so itself.
+    init : {"auto", "recalibrated", "mean-score"} or array (n, K), default="auto"
+        Start of EM (`density="kde"`); "auto" is "mean-score", as published.
+    space : {"joint", "pooled"}, default="joint"
+        Where the kernels are: the M (K - 1) log-ratios of all models, or the K - 1 of the pooled score.
+    bandwidth : {"isj", "scott", "silverman", "normal-reference"}, float or array (d,), default="isj"
+        Bandwidth of the kernels, in log-ratio units.
+    unlabeled_weight : float, default=1.0
+        Weight of an unlabeled row in the mixture (lambda_U).
+    leave_one_out : bool, default=False
+        Leave every row's own kernel out of its density (`density="kde"`).
+    max_iter : int, default=1000
+        Most rounds of EM.
+    tol : float, default=1e-6
+        EM ends when no responsibility moves by more.
+    correct_bias : {"auto"} or bool, default="auto"
+        Correct every model by its labeled residual, shrunk; "auto" does so unless `density="kde"`.
+    n_draws : int, default=100
+        Posterior draws behind estimates and intervals.
+    class_names : sequence, optional
+        Names of the score columns, in their order, by which labels are matched.
+    random_state : int, RandomState or None, default=None
+        Seed of the draws.
+
+    Attributes
+    ----------
+    classes_ : array (K,)
+    responsibilities_ : array (n, K)
+        P(class) of the fitted rows, labeled rows pinned.
+    priors_ : array (K,)
+        Estimated prevalence of the classes.
+    n_iter_ : int
+        Rounds of EM; 1 where the answer is in closed form.
+    converged_ : bool
+    log_likelihood_ : array
+        Objective of EM at the start and after every round; empty without EM.
+    bandwidth_ : array (d,) or None
+    self_kernel_share_ : array (n,) or None
+        How much of the density at each row is its own kernel. Near 1, EM cannot move.
+    diagnostics_ : dict
+        Agreement and confidence of the models, the accuracy that they imply without labels, the share of the
+        uncertainty that the labels removed, and how far labels and consensus are apart in standard deviations.
+    model_names_ : list of str or None
+
+    References
+    ----------
+    .. [1] Shanmugam, D., Sadhuka, S., Raghavan, M., Guttag, J., Berger, B., Pierson, E. (2025). "Evaluating Multiple
+       Models Using Labeled and Unlabeled Data". NeurIPS. arXiv:2501.11866.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> truth = rng.integers(0, 2, 500)
+    >>> logits = (2 * truth - 1)[:, None] + rng.normal(size=(500, 3))
+    >>> y = np.where(np.arange(500) < 20, truth, -1)
+    >>> model = SSME(score_type="logit", random_state=0).fit(logits, y)
+    >>> table = model.estimate(["accuracy", "roc_auc"], level=0.9)
+    >>> table[["metric", "model", "n_labeled"]].head(2)
+         metric  model  n_labeled
+    0  accuracy      0         20
+    1  accuracy      1         20
+    """
+
+    def __init__(
+        self,
+        *,
+        density: str = "recalibrated",
+        score_type: str = "probability",
+        init: str | ArrayLike = "auto",
+        space: str = "joint",
+        bandwidth: str | float | ArrayLike = "isj",
+        unlabeled_weight: float = 1.0,
+        leave_one_out: bool = False,
+        max_iter: int = 1000,
+        tol: float = 1e-6,
+        correct_bias: str | bool = "auto",
+        n_draws: int = 100,
+        class_names: Sequence[Any] | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.density = density
+        self.score_type = score_type
+        self.init = init
+        self.space = space
+        self.bandwidth = bandwidth
+        self.unlabeled_weight = unlabeled_weight
+        self.leave_one_out = leave_one_out
+        self.max_iter = max_iter
+        self.tol = tol
+        self.correct_bias = correct_bias
+        self.n_draws = n_draws
+        self.class_names = class_names
+        self.random_state = random_state
+
+    def fit(self, scores: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> SSME:
+        """Fit to the scores of all rows and the labels of some.
+
+        Parameters
+        ----------
+        scores : array (n, M, K) or (n, M), DataFrame (n, M) or ScoreTable
+            Scores of M models; two dimensions are P(class 1), or its log-odds, of binary models.
+        y : array-like (n,), optional
+            Labels; -1, None, NaN or "" where there is none. A ScoreTable brings its own.
+        sample_weight : array-like (n,), optional
+            What a row counts for; an integer does what repeating the row does.
+
+        Returns
+        -------
+        SSME
+            The fitted estimator itself.
+
+        Raises
+        ------
+        ValueError
+            Where scores, labels or parameters cannot be used; the message names row, model or parameter.
+        """
+        self._check_parameters()
+        if not isinstance(scores, ScoreTable):
+            validate_data(self, scores, reset=True, skip_check_array=True)
+        rows = read_rows(scores, y, sample_weight, self.score_type, self.class_names)
+        p = normalize(rows.scores)
+        self._rows, self._p = rows, p
+        self._rank = row_ranks(rows.scores, rows.codes, rows.weights)
+        self._sample = reference_sample(self._rank)
+        self._seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        self.classes_, self.model_names_ = rows.classes, rows.model_names
+        self._consensus = fit_consensus(p, rows.codes, rows.weights, self._sample, self.n_draws)
+        self._mixture = self._fit_mixture() if self.density == "kde" else None
+        em = self._mixture.em if self._mixture is not None else None
+        self.n_iter_, self.converged_ = (max(em.n_iter, 1), em.converged) if em is not None else (1, True)
+        self.log_likelihood_ = em.log_likelihood if em is not None else np.empty(0)
+        self.self_kernel_share_ = em.self_kernel_share if em is not None else None
+        self.bandwidth_ = self._mixture.bandwidth if self._mixture is not None else None
+        if em is not None:
+            mean = em.responsibilities
+            node: Callable[[int], Floats] = FixedNode(mean)
+            node_of = np.zeros(self.n_draws, dtype=np.int64)
+        else:
+            nodes, node_of = self._consensus.nodes.distinct()
+            mean, node = self._consensus.nodes.mean(p), PooledNodes(nodes, nodes.pooled(p))
+        self._posterior = self._make_posterior(mean, node, node_of)
+        self.responsibilities_ = _pinned(mean, rows.codes)
+        self.priors_ = np.average(self.responsibilities_, axis=0, weights=rows.weights)
+        self.diagnostics_ = self._diagnose()
+        return self
+
+    def estimate(
+        self,
+        metrics: Metric | Iterable[Metric] = ("accuracy",),
+        *,
+        level: float = 0.9,
+        groups: Any = None,
+        labeled_only: bool = False,
+    ) -> pd.DataFrame:
+        """Estimate metrics of all models, with intervals.
+
+        Parameters
+        ----------
+        metrics : str, MetricSpec, callable, or an iterable of these
+            Names in :data:`ssme.metrics.METRICS`, or functions ``f(y_true, y_score)``.
+        level : float, default=0.9
+            Probability of the interval: it is for the metric on the population that the rows came from.
+        groups : array (n,), dict, DataFrame or list of str, optional
+            Also estimate on subgroups. Names are group columns of the ScoreTable that was fitted.
+        labeled_only : bool, default=False
+            Add rows of method "labeled-only", from the labeled rows alone.
+
+        Returns
+        -------
+        DataFrame
+            Columns metric, model, group, estimate, lower, upper, level, n_labeled, n_unlabeled, method, flags.
+        """
+        level = check_level(level)
+        frames = [to_frame(each, level, self.model_names_) for each in self.posterior_draws(metrics, groups=groups)]
+        if labeled_only:
+            frames += [to_frame(each, level, self.model_names_) for each in self._labeled_only(metrics, groups)]
+        return pd.concat(frames, ignore_index=True)
+
+    def posterior_draws(
+        self, metrics: Metric | Iterable[Metric] = ("accuracy",), *, groups: Any = None
+    ) -> list[MetricDraws]:
+        """Joint posterior draws of metrics: one record for each metric and group, the whole ("all") first.
+
+        Parameters
+        ----------
+        metrics, groups
+            As in :meth:`estimate`.
+
+        Returns
+        -------
+        list of MetricDraws
+        """
+        check_is_fitted(self)
+        rows, method = self._rows, "ssme" if self.density == "recalibrated" else "ssme-kde"
+        specs = self._specs(metrics)
+        out: list[list[MetricDraws]] = [[] for _ in specs]
+        for name, members in group_rows(rows, groups):
+            posterior = self._posterior
+            if name != "all":
+                normal = normal_draws(self._p, self.n_draws, [self._seed, 7])
+                posterior = group_posterior(posterior.subset(members), rows.weights[members], normal)
+            ranks = np.argsort(np.argsort(self._rank[members]))
+            found = draw_metrics(specs, rows.scores[members], posterior, rows.weights[members], ranks, self._seed)
+            for i, (spec, (point, draws)) in enumerate(zip(specs, found, strict=True)):
+                out[i].append(self._record(spec, name, members, point, draws, method, self._flags(members)))
+        records = [each for of_metric in out for each in of_metric]
+        warn_undefined(records, stacklevel=3)
+        return records
+
+    def predict_proba(self, scores: Any) -> Floats:
+        """P(class) (n, K) of rows, new or fitted, given their scores; no label is pinned."""
+        p = self._read_new(scores)
+        if self._mixture is not None:
+            return self._mixture.predict_proba(self._space(p))
+        return self._consensus.nodes.mean(p)
+
+    def predict(self, scores: Any) -> NDArray[Any]:
+        """The most probable class of every row."""
+        best = self.predict_proba(scores).argmax(axis=1)
+        return self.classes_[best]
+
+    def score_samples(self, scores: Any) -> Floats:
+        """Log density (n,) of the mixture at the scores, in log-ratio space."""
+        weights = density_weights(self._rows.weights, self._rows.codes, self.unlabeled_weight)
+        bandwidth = self.bandwidth if self._mixture is None else self._mixture.bandwidth
+        return log_density(self._space(self._read_new(scores)), self._space(self._p), weights, bandwidth)
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False  # two dimensions are binary models; three are not for scikit-learn
+        tags.input_tags.three_d_array = True
+        tags.classifier_tags.poor_score = True  # columns are classifiers, and the checks' columns are features
+        tags.target_tags.required = False
+        return tags
+
+    # -- fitting -------------------------------------------------------------------------------------------------------
+
+    def _check_parameters(self) -> None:
+        for name, allowed in (("density", DENSITIES), ("space", SPACES)):
+            if getattr(self, name) not in allowed:
+                raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {getattr(self, name)!r}.")
+        if isinstance(self.init, str) and self.init not in INITS:
+            raise ValueError(f"init must be one of {', '.join(map(repr, INITS))} or an array, got {self.init!r}.")
+        for name, least, kind in (
+            ("n_draws", 2, int),
+            ("max_iter", 0, int),
+            ("tol", 0, float),
+            ("unlabeled_weight", 0, float),
+        ):
+            value = getattr(self, name)
+            number = isinstance(value, (int, np.integer)) or (kind is float and isinstance(value, (float, np.floating)))
+            if not number or isinstance(value, bool) or not np.isfinite(value) or value < least:
+                raise ValueError(
+                    f"{name} must be a {'whole ' if kind is int else ''}number of at least {least}, got {value!r}."
+                )
+        if self.correct_bias not in ("auto", True, False):
+            raise ValueError(f"correct_bias must be 'auto', True or False, got {self.correct_bias!r}.")
+
+    def _fit_mixture(self) -> Mixture:
+        return fit_mixture(
+            self._space(self._p),
+            self._rows.weights,
+            self._rows.codes,
+            self._start(self._p),
+            self.bandwidth,
+            unlabeled_weight=self.unlabeled_weight,
+            max_iter=self.max_iter,
+            tol=self.tol,
+            leave_one_out=self.leave_one_out,
+        )
+
+    def _start(self, p: Floats) -> Floats:
+        if isinstance(self.init, str):
+            return self._consensus.nodes.mean(p) if self.init == "recalibrated" else p.mean(axis=1)
+        start = np.asarray(self.init, dtype=np.float64)
+        if start.shape != (p.shape[0], p.shape[2]):
+            raise ValueError(
+                f"init must have shape {(p.shape[0], p.shape[2])}, class probabilities of the rows, got {start.shape}."
+            )
+        return start
+
+    def _make_posterior(
+        self, mean: Floats, node: Callable[[int], Floats], node_of: NDArray[np.int64]
+    ) -> LabelPosterior:
+        rows, votes = self._rows, votes_of(self._rows.scores)
+        bias, tilt, slope = fit_bias(mean, votes, rows.codes, rows.weights, self._sample)
+        noise = np.zeros((self.n_draws, votes.shape[1]))
+        if self.correct_bias is True or (self.correct_bias == "auto" and self.density != "kde"):
+            normal, component = (
+                normal_draws(self._p, self.n_draws, [self._seed, 5]),
+                systematic(bias.weight, self.n_draws),
+            )
+            component = np.random.default_rng([self._seed, 6]).permutation(component)
+            noise = bias.draws(normal, component) / slope
+        else:
+            tilt = np.zeros(votes.shape[1])
+        return LabelPosterior(node, node_of, rows.codes, votes, tilt, noise, hard=self.density == "kde")
+
+    def _diagnose(self) -> dict[str, float]:
+        rows, fitted = self._rows, self._consensus
+        labeled = np.flatnonzero((rows.codes >= 0) & (rows.weights > 0))
+        found = {
+            "n_labeled": len(labeled),
+            "n_unlabeled": len(rows.codes) - int((rows.codes >= 0).sum()),
+            "agreement": fitted.clues.agreement,
+            "confidence": fitted.clues.confidence,
+            "dependence": fitted.clues.dependence,
+            "implied_accuracy_without_labels": fitted.prior_accuracy,
+            "implied_accuracy_spread_without_labels": fitted.prior_spread,
+            "share_of_uncertainty_removed_by_labels": float("nan"),
+            "labels_against_consensus": float("nan"),
+        }
+        if fitted.prior_spread > 0 and len(labeled):
+            found["share_of_uncertainty_removed_by_labels"] = max(
+                0.0, 1 - (fitted.accuracy_spread / fitted.prior_spread) ** 2
+            )
+        if len(labeled):
+            right = np.mean(votes_of(rows.scores[labeled]) == rows.codes[labeled, None], axis=1)
+            accuracy = float(np.average(right, weights=rows.weights[labeled]))
+            error = np.sqrt(
+                accuracy * (1 - accuracy) / len(labeled) + 0.25 / len(labeled) ** 2 + fitted.prior_spread**2
+            )
+            found["labels_against_consensus"] = float((accuracy - fitted.prior_accuracy) / error)
+        return found
+
+    def _space(self, p: Floats) -> Floats:
+        if self.space == "pooled":
+            p = normalize(np.exp(self._consensus.nodes.pooled(p)[-1]))[:, None, :]
+        return additive_log_ratio(p)
+
+    # -- estimating ----------------------------------------------------------------------------------------------------
+
+    def _specs(self, metrics: Metric | Iterable[Metric]) -> list[MetricSpec]:
+        single = isinstance(metrics, (str, MetricSpec)) or callable(metrics)
+        asked = [metrics] if single else list(metrics)  # type: ignore[arg-type]
+        if not asked:
+            raise ValueError("metrics is empty: name at least one metric, such as 'accuracy'.")
+        return [get_metric(each, len(self.classes_)) for each in asked]  # type: ignore[arg-type]
+
+    def _labeled_only(self, metrics: Metric | Iterable[Metric], groups: Any) -> list[MetricDraws]:
+        rows, specs = self._rows, self._specs(metrics)
+        out: list[list[MetricDraws]] = [[] for _ in specs]
+        for name, members in group_rows(rows, groups):
+            found = labeled_only_draws(
+                specs, rows.scores[members], rows.codes[members], rows.weights[members], seed=self._seed
+            )
+            few = ("few-labels",) if (rows.codes[members] >= 0).sum() < FEW_LABELS else ()
+            for i, (spec, (point, draws)) in enumerate(zip(specs, found, strict=True)):
+                out[i].append(self._record(spec, name, members, point, draws, "labeled-only", few))
+        return [each for records in out for each in records]
+
+    def _record(
+        self,
+        spec: MetricSpec,
+        group: str,
+        members: NDArray[np.int64],
+        point: Floats,
+        draws: Floats,
+        method: str,
+        flags: tuple[str, ...],
+    ) -> MetricDraws:
+        labeled = int((self._rows.codes[members] >= 0).sum())
+        return MetricDraws(
+            spec.name,
+            group,
+            point,
+            draws,
+            spec.bounds,
+            spec.greater_is_better,
+            labeled,
+            len(members) - labeled,
+            method,
+            flags,
+        )
+
+    def _flags(self, members: NDArray[np.int64]) -> tuple[str, ...]:
+        n_labeled, flags = int((self._rows.codes[members] >= 0).sum()), []
+        if n_labeled == 0:
+            flags.append("no-labels")
+        elif n_labeled < FEW_LABELS:
+            flags.append("few-labels")
+        if abs(self.diagnostics_["labels_against_consensus"]) > DISAGREEMENT:
+            flags.append("labels-disagree")
+        if self._mixture is not None and self._mixture.is_no_op:
+            flags.append("no-op-fit")
+        return tuple(flags)
+
+    def _read_new(self, scores: Any) -> Floats:
+        check_is_fitted(self)
+        if isinstance(scores, ScoreTable):
+            array = check_scores(scores.scores, score_type=scores.score_type)
+        else:
+            if getattr(scores, "ndim", 2) == 1:
+                raise ValueError(
+                    "scores has one dimension. Reshape your data: (1, M) for one row, (n, 1) for one model."
+                )
+            validate_data(self, scores, reset=False, skip_check_array=True)
+            array = check_scores(scores, score_type=self.score_type)
+        if array.shape[1:] != self._p.shape[1:]:
+            raise ValueError(
+                f"scores must have {self._p.shape[1]} models and {self._p.shape[2]} classes as in fit, "
+                f"got {array.shape[1]} and {array.shape[2]}."
+            )
+        return normalize(array)
+
+
+def _pinned(responsibilities: Floats, codes: NDArray[np.int64]) -> Floats:
+    out = responsibilities.copy()
+    labeled = np.flatnonzero(codes >= 0)
+    out[labeled] = np.eye(out.shape[1])[codes[labeled]]
+    return out

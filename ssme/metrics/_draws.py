@@ -1,0 +1,106 @@
+"""Draws of soft labels, and the few sums over them that the metrics share.
+
+Inside the package arrays over rows and draws are (n, D), rows first: a row is then one piece of memory, so that sorting
+the rows by a score copies pieces, and sums over rows run over all draws at once.
+"""
+
+from __future__ import annotations
+
+from copy import copy
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csc_array
+
+FloatArray = NDArray[np.float64]
+
+
+class LabelDraws:
+    """Label draws (D, n, K) with row weights (D, n) or None, as the metrics read them; neither is written to."""
+
+    def __init__(self, labels: NDArray, weights: FloatArray | None) -> None:
+        self.labels = labels
+        self.n_draws, self.n_rows, self.n_classes = labels.shape
+        self.weights = None if weights is None else np.ascontiguousarray(weights.T)
+
+    @classmethod
+    def of_weights(cls, labels: NDArray, weights: FloatArray | None) -> LabelDraws:
+        """Labels (D, n, K) with row weights that are (n, D) already."""
+        draws = cls(labels, None)
+        draws.weights = weights
+        return draws
+
+    def reweighted(self, weights: FloatArray | None) -> LabelDraws:
+        """The same draws with other row weights (n, D)."""
+        other = copy(self)
+        other.weights = weights
+        return other
+
+    def column(self, k: int) -> FloatArray:
+        """Label mass of class k, (n, D), a fresh array."""
+        return np.array(self.labels[:, :, k].T, dtype=np.float64, order="C")
+
+    def hits(self, predicted: NDArray) -> FloatArray:
+        """Label mass of the predicted class (n,) of each row, (n, D), a fresh array; K > 2."""
+        mass = self.labels[:, np.arange(self.n_rows), predicted]
+        return np.ascontiguousarray(mass.T, dtype=np.float64)
+
+    def weighted(self, values: FloatArray) -> FloatArray:
+        """Values (n, D) times the row weights."""
+        return values if self.weights is None else values * self.weights
+
+    def total(self) -> FloatArray:
+        """Sum of the row weights, (D, 1)."""
+        if self.weights is None:
+            return np.full((self.n_draws, 1), float(self.n_rows))
+        return self.weights.sum(axis=0)[:, None]
+
+    def present(self) -> tuple[FloatArray, NDArray, NDArray]:
+        """Weighted class counts (K, D), which classes are present, and which of these have other rows beside them.
+
+        Present means a soft count of one half or more, where a row counts by the ceiling of its weight: whole weights
+        equal repeated rows, and the class of a single row does not come and go with a fractional bootstrap weight.
+        """
+        counts = self._count(self.weights)
+        support = counts if self.weights is None else self._count(np.ceil(self.weights))
+        present = support >= 0.5
+        return counts, present, present & (support.sum(axis=0) - support >= 0.5)
+
+    def _count(self, weights: FloatArray | None) -> FloatArray:
+        if self.n_classes == 2:
+            second = self.column(1)
+            masses = (1.0 - second, second)
+            if weights is None:
+                return np.stack([mass.sum(axis=0) for mass in masses])
+            return np.stack([np.einsum("nd,nd->d", mass, weights) for mass in masses])
+        w = np.ones((self.n_draws, self.n_rows)) if weights is None else weights.T
+        return np.einsum("dn,dnk->kd", w, self.labels)
+
+
+def divide(numerator: NDArray, denominator: NDArray) -> FloatArray:
+    """The ratio, NaN where the denominator is not positive; never warns."""
+    out = np.full(np.broadcast_shapes(numerator.shape, denominator.shape), np.nan)
+    return np.divide(numerator, denominator, out=out, where=denominator > 0)
+
+
+def mean_where(values: FloatArray, use: NDArray, axis: int) -> FloatArray:
+    """Mean over the axis of the values that are used, NaN where none is."""
+    use = np.broadcast_to(use, values.shape)
+    return divide(np.where(use, values, 0.0).sum(axis=axis), use.sum(axis=axis))
+
+
+def bin_matrix(bins: NDArray, n_bins: int, values: FloatArray | None = None) -> csc_array:
+    """Sparse (M * n_bins, n): times an array (n, D) it sums the rows of each bin of each model.
+
+    bins (n, M) holds integers below n_bins; values (n, M) multiply the rows, 1 by default. By columns, so that the
+    product reads each row once.
+    """
+    n_rows, n_models = bins.shape
+    data = np.ones(bins.size) if values is None else values.ravel()
+    indices = (bins + np.arange(n_models) * n_bins).ravel()
+    return csc_array((data, indices, np.arange(n_rows + 1) * n_models), shape=(n_models * n_bins, n_rows))
+
+
+def bin_totals(matrix: csc_array, weights: FloatArray | None) -> FloatArray:
+    """The matrix times the row weights: (bins, D), or (bins, 1) where there are none."""
+    return (matrix @ np.ones(matrix.shape[1]))[:, None] if weights is None else matrix @ weights

@@ -1,0 +1,203 @@
+"""What a fitted method believes about the label of every row, as draws that the metrics can read.
+
+A posterior is a list of draws. Each draw has responsibilities (n, K) and, for every model, a tilt: log-odds that the
+model's own vote gains. Labeled rows are their label in every draw. Nothing of size (D, n, K) is kept: blocks of draws
+are computed when they are asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit, logit
+
+from ssme.metrics import LabelDraws
+
+Floats = NDArray[np.float64]
+Codes = NDArray[np.int64]
+
+EDGE = 1e-9
+LARGEST_TILT = 30.0
+
+
+@dataclass(frozen=True, eq=False)
+class FixedNode:
+    """The same responsibilities (n, K) at every node."""
+
+    responsibilities: Floats
+
+    def __call__(self, j: int) -> Floats:
+        return self.responsibilities
+
+
+@dataclass(frozen=True, eq=False)
+class SomeRows:
+    """Some rows of the responsibilities that another node gives."""
+
+    node: Callable[[int], Floats]
+    rows: NDArray[np.int64]
+
+    def __call__(self, j: int) -> Floats:
+        return self.node(j)[self.rows]
+
+
+@dataclass(frozen=True, eq=False)
+class LabelPosterior:
+    """Draws of the labels of n rows.
+
+    Attributes
+    ----------
+    node : callable
+        ``node(j)`` gives the responsibilities (n, K) of node j, before labeled rows are pinned.
+    node_of : array (D,)
+        The node of each draw, rising.
+    codes : array (n,)
+        Labels, -1 = unlabeled.
+    votes : array (n, M)
+        What each model votes for.
+    tilt : array (M,)
+        Log-odds that each model's vote gains in the point estimate.
+    tilt_noise : array (D, M)
+        What the tilt deviates by in the draws.
+    hard : bool
+        Draw one label for each row (as published) where this is set, else use the probabilities themselves.
+    """
+
+    node: Callable[[int], Floats]
+    node_of: NDArray[np.int64]
+    codes: Codes
+    votes: NDArray[np.int64]
+    tilt: Floats
+    tilt_noise: Floats
+    hard: bool = False
+
+    @property
+    def n_draws(self) -> int:
+        """Number D of draws."""
+        return len(self.node_of)
+
+    def subset(self, rows: NDArray[np.int64]) -> LabelPosterior:
+        """The posterior of some of the rows."""
+        return replace(self, node=SomeRows(self.node, rows), codes=self.codes[rows], votes=self.votes[rows])
+
+    def tilted(self, tilt: Floats, noise: Floats) -> LabelPosterior:
+        """The same with further tilt (M,) and noise (D, M)."""
+        return replace(self, tilt=self.tilt + tilt, tilt_noise=self.tilt_noise + noise)
+
+    def mean_hits(self) -> Floats:
+        """P(the vote is right) (n, M) in the mean over the draws, with the tilt; labeled rows are not pinned."""
+        share = np.bincount(self.node_of)
+        used = np.flatnonzero(share)
+        hits = sum(share[j] * np.take_along_axis(self.node(int(j)), self.votes, axis=1) for j in used) / self.n_draws
+        return expit(logit(np.clip(hits, EDGE, 1 - EDGE)) + self.tilt)
+
+    def block(self, draws: slice) -> DrawBlock:
+        """The responsibilities of a block of draws."""
+        numbers, of = np.unique(self.node_of[draws], return_inverse=True)
+        return DrawBlock(np.stack([self.node(int(j)) for j in numbers]), of, self.codes, self.votes)
+
+
+class DrawBlock:
+    """Responsibilities of a block of B draws: nodes (J, n, K) and the node (B,) of each draw."""
+
+    def __init__(self, nodes: Floats, of: NDArray[np.int64], codes: Codes, votes: NDArray[np.int64]) -> None:
+        self._nodes, self._of, self._codes, self._votes = nodes, of, codes, votes
+        self._labeled = np.flatnonzero(codes >= 0)
+        self._binary = nodes.shape[2] == 2
+        if self._binary:
+            self._odds = _odds(nodes[:, :, 1]).T[:, of]
+
+    def view(self, model: int, tilt: Floats, weights: Floats | None) -> LabelDraws:
+        """The block as one model sees it: tilts (B,) of its votes, row weights (n, B) or None."""
+        vote, factor = self._votes[:, model], np.exp(np.clip(tilt, -LARGEST_TILT, LARGEST_TILT))
+        if self._binary:
+            second = self._odds * np.stack([1.0 / factor, factor])[vote]
+            second /= 1.0 + second
+            second[self._labeled] = (self._codes[self._labeled] == 1)[:, None]
+            return BinaryDraws(second, weights)
+        before = _odds(self._nodes[:, np.arange(len(vote)), vote]).T[:, self._of]
+        hit = before * factor
+        shrink = (1.0 + before) / (1.0 + hit)
+        hit /= 1.0 + hit
+        return TiltedDraws(self._nodes, self._of, self._codes, vote, hit, shrink, weights)
+
+
+def _odds(p: Floats) -> Floats:
+    p = np.clip(p, EDGE, 1 - EDGE)
+    return p / (1.0 - p)
+
+
+class BinaryDraws(LabelDraws):
+    """Draws of two classes: P(class 1) (n, B)."""
+
+    def __init__(self, second: Floats, weights: Floats | None) -> None:
+        self._second = second
+        self.n_rows, self.n_draws = second.shape
+        self.n_classes, self.weights = 2, weights
+
+    def column(self, k: int) -> Floats:
+        """Label mass of class k, (n, B), a fresh array."""
+        return self._second.copy() if k == 1 else 1.0 - self._second
+
+    @property
+    def labels(self) -> Floats:  # type: ignore[override]
+        """Label mass (B, n, 2)."""
+        return np.stack([1.0 - self._second.T, self._second.T], axis=2)
+
+
+class TiltedDraws(LabelDraws):
+    """Draws of more than two classes with the vote of one model tilted, never stored whole."""
+
+    def __init__(
+        self,
+        nodes: Floats,
+        of: NDArray[np.int64],
+        codes: Codes,
+        vote: NDArray[np.int64],
+        hit: Floats,
+        shrink: Floats,
+        weights: Floats | None,
+    ) -> None:
+        self._nodes, self._of, self._vote, self._hit, self._shrink = nodes, of, vote, hit, shrink
+        self._labeled = np.flatnonzero(codes >= 0)
+        self._label = codes[self._labeled]
+        self._hit[self._labeled] = (vote[self._labeled] == self._label)[:, None]
+        self.n_rows, self.n_draws = hit.shape
+        self.n_classes, self.weights = nodes.shape[2], weights
+
+    def column(self, k: int) -> Floats:
+        """Label mass of class k, (n, B), a fresh array."""
+        mass = self._nodes[:, :, k].T[:, self._of] * self._shrink
+        chosen = self._vote == k
+        mass[chosen] = self._hit[chosen]
+        mass[self._labeled] = (self._label == k)[:, None]
+        return mass
+
+    def hits(self, predicted: NDArray) -> Floats:
+        """Label mass (n, B) of the predicted class (n,), a fresh array."""
+        if np.array_equal(predicted, self._vote):
+            return self._hit.copy()
+        return super().hits(predicted)
+
+    @property
+    def labels(self) -> Floats:  # type: ignore[override]
+        """Label mass (B, n, K)."""
+        mass = self._nodes[self._of] * self._shrink.T[:, :, None]
+        np.put_along_axis(
+            mass, np.broadcast_to(self._vote[None, :, None], (*mass.shape[:2], 1)), self._hit.T[:, :, None], 2
+        )
+        mass[:, self._labeled] = 0.0
+        mass[:, self._labeled, self._label] = 1.0
+        return mass
+
+
+def draw_hard(soft: LabelDraws, uniform: Floats) -> LabelDraws:
+    """One label for each row and draw, by inverse distribution of uniforms (n, B)."""
+    if soft.n_classes == 2:
+        return BinaryDraws((uniform > soft.column(0)).astype(np.float64), soft.weights)
+    edges = np.cumsum(soft.labels, axis=2)
+    chosen = (uniform.T[:, :, None] > edges[:, :, :-1]).sum(axis=2)
+    return LabelDraws.of_weights(np.eye(soft.n_classes)[chosen], soft.weights)

@@ -1,0 +1,300 @@
+"""Results as text: tables for the terminal, markdown and JSON. Reads results only; no estimate is computed here.
+
+Every function takes the tidy frame of :meth:`ssme.SSME.estimate` (its columns are ``RESULT_COLUMNS``) or plain
+dictionaries, and returns text or something that rich can print; nothing is printed here.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ssme._format import UNDEFINED, format_interval, format_level, format_number, plain, rich_table, to_text
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from rich.console import RenderableType
+
+__all__ = [
+    "RESULT_COLUMNS",
+    "demo_to_tables",
+    "estimates_to_json",
+    "estimates_to_markdown",
+    "estimates_to_table",
+    "explain",
+    "inspection_to_tables",
+    "to_json",
+    "to_text",
+]
+
+RESULT_COLUMNS = tuple("metric model group estimate lower upper level n_labeled n_unlabeled method flags".split())
+METHOD_MEANINGS = {
+    "ssme": "from the labeled and the unlabeled rows together",
+    "ssme-kde": "from the labeled and the unlabeled rows together, by the kernel density mixture as published",
+    "labeled-only": "from the labeled rows alone",
+}
+FLAG_MEANINGS = {
+    "no-labels": "no row of the group is labeled; the estimate rests on the models alone",
+    "few-labels": "very few rows of the group are labeled",
+    "labels-disagree": "the labels contradict what the agreement of the models leads one to expect; label more rows",
+    "no-op-fit": "EM could not move, so the estimate is the mean score of the models",
+    "undefined": "in some draws the metric was undefined, for example because a class was absent",
+}
+
+
+def _text_rows(frame: pd.DataFrame) -> tuple[list[str], list[list[str]], list[bool]]:
+    """Heading, cells, and whether a new metric or group starts at a row; columns that say nothing are left out."""
+    missing = [c for c in RESULT_COLUMNS if c not in frame.columns]
+    if missing:
+        raise ValueError(f"frame must have the columns of SSME.estimate; {', '.join(missing)} is missing.")
+    with_group = frame["group"].astype(str).ne("all").any()
+    with_flags = frame["flags"].astype(str).ne("").any()
+    levels = frame["level"].unique()
+    interval = f"{format_level(levels[0])} interval" if len(levels) == 1 else "interval"
+    heading = ["metric", "model", *(["group"] if with_group else []), "estimate", interval]
+    heading += ["n labeled", "n unlabeled", "method", *(["flags"] if with_flags else [])]
+    cells, starts, previous = [], [], None
+    for row in _side_by_side(frame).to_dict(orient="records"):
+        cell = [str(row["metric"]), str(row["model"]), *([str(row["group"])] if with_group else [])]
+        cell += [format_number(row["estimate"]), format_interval(row["lower"], row["upper"])]
+        cell += [f"{row['n_labeled']:,}", f"{row['n_unlabeled']:,}", str(row["method"])]
+        cells.append(cell + ([str(row["flags"]).replace(";", "; ")] if with_flags else []))
+        starts.append((row["metric"], row["group"]) != previous)
+        previous = (row["metric"], row["group"])
+    return heading, cells, starts
+
+
+def _side_by_side(frame: pd.DataFrame) -> pd.DataFrame:
+    """The methods of one model below each other; metrics, groups and models keep the order in which they come."""
+    place = {column: frame[column].factorize()[0] for column in ("metric", "group", "model")}
+    order = sorted(range(len(frame)), key=lambda i: tuple(codes[i] for codes in place.values()))
+    return frame.iloc[order]
+
+
+def estimates_to_table(frame: pd.DataFrame, *, title: str | None = None) -> RenderableType:
+    """Lay out estimates as a table for the terminal.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        What :meth:`ssme.SSME.estimate` returns.
+    title : str, optional
+        A line above the table.
+
+    Returns
+    -------
+    What rich can print
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> row = dict(metric="accuracy", model="bert", group="all", estimate=0.9, lower=0.8, upper=0.95, level=0.9,
+    ...            n_labeled=20, n_unlabeled=1000, method="ssme", flags="")
+    >>> print(to_text(estimates_to_table(pd.DataFrame([row]))).strip())
+    metric     model   estimate   90% interval     n labeled   n unlabeled   method
+    ───────────────────────────────────────────────────────────────────────────────
+    accuracy   bert       0.900   0.800 to 0.950          20         1,000   ssme
+    """
+    heading, rows, starts = _text_rows(frame)
+    return rich_table(heading, rows, title=title, starts=starts, numeric=("estimate", "n labeled", "n unlabeled"))
+
+
+def _markdown_cell(text: str) -> str:
+    """Escape what would end a cell or be read as markup or as HTML."""
+    text = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    for mark in "\\|`*_[]":
+        text = text.replace(mark, "\\" + mark)
+    return " ".join(text.split())
+
+
+def estimates_to_markdown(frame: pd.DataFrame) -> str:
+    """Write estimates as a markdown table; hostile names are escaped.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> row = dict(metric="ece", model="a|b", group="all", estimate=0.05, lower=0.02, upper=0.09, level=0.9,
+    ...            n_labeled=20, n_unlabeled=1000, method="ssme", flags="")
+    >>> print(estimates_to_markdown(pd.DataFrame([row])))
+    | metric | model | estimate | 90% interval | n labeled | n unlabeled | method |
+    |---|---|---:|---|---:|---:|---|
+    | ece | a\\|b | 0.050 | 0.020 to 0.090 | 20 | 1,000 | ssme |
+    """
+    heading, rows, _ = _text_rows(frame)
+    numeric = {"estimate", "n labeled", "n unlabeled"}
+    lines = ["| " + " | ".join(heading) + " |"]
+    lines.append("|" + "|".join("---:" if name in numeric else "---" for name in heading) + "|")
+    lines += ["| " + " | ".join(_markdown_cell(cell) for cell in row) + " |" for row in rows]
+    return "\n".join(lines)
+
+
+def to_json(document: Any) -> str:
+    """Write a document as JSON: strict (no NaN), in full precision, indented."""
+    return json.dumps(plain(document), indent=2, ensure_ascii=False, allow_nan=False)
+
+
+def estimates_to_json(
+    frame: pd.DataFrame, *, settings: Mapping[str, Any] | None = None, warnings: Sequence[str] = ()
+) -> str:
+    """Write estimates, what they mean and how they were made as one JSON document.
+
+    Numbers are written in full, so that reading them back gives the same floats; NaN is ``null``.
+
+    Examples
+    --------
+    >>> import json
+    >>> import pandas as pd
+    >>> row = dict(metric="ece", model="a", group="all", estimate=0.1 + 0.2, lower=0.02, upper=float("nan"), level=0.9,
+    ...            n_labeled=20, n_unlabeled=1000, method="ssme", flags="")
+    >>> document = json.loads(estimates_to_json(pd.DataFrame([row]), settings={"seed": 0}))
+    >>> document["estimates"][0]["estimate"] == 0.1 + 0.2, document["estimates"][0]["upper"] is None
+    (True, True)
+    """
+    document = {
+        "format": "ssme-estimates/1",
+        "settings": dict(settings or {}),
+        "meaning": explain(frame),
+        "estimates": frame.to_dict(orient="records"),
+        "warnings": list(warnings),
+    }
+    return to_json(document)
+
+
+def explain(frame: pd.DataFrame, metric_notes: Mapping[str, str] | None = None) -> list[str]:
+    """Say in plain sentences what the numbers of a table are: estimate, interval, counts, methods, flags, metrics.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        What :meth:`ssme.SSME.estimate` returns.
+    metric_notes : mapping, optional
+        A short description of each metric, by name.
+
+    Returns
+    -------
+    list of str
+    """
+    levels = " or ".join(format_level(v) for v in frame["level"].unique())
+    lines = [
+        "estimate: the metric on the population that the rows were drawn from, not on the labeled rows.",
+        f"interval: meant to contain that population value in {levels} of such studies; it allows for the labels that "
+        "are not known, the fit and the limited number of rows.",
+        "n labeled, n unlabeled: the rows of the group with a known label, and without.",
+    ]
+    for method in frame["method"].unique():
+        if method in METHOD_MEANINGS:
+            lines.append(f"method {method}: {METHOD_MEANINGS[method]}.")
+    said = {flag.split("-in-")[0] for flags in frame["flags"].unique() for flag in str(flags).split(";")}
+    lines += [f"flag {flag}: {meaning}." for flag, meaning in FLAG_MEANINGS.items() if flag in said]
+    for metric in frame["metric"].unique():
+        note = (metric_notes or {}).get(metric)
+        if note:
+            lines.append(f"{metric}: {note}")
+    return lines
+
+
+def mapping_to_table(values: Mapping[str, Any], *, title: str | None = None) -> RenderableType:
+    """Two columns, name and value, for the counts and settings of a file or a fit."""
+    return rich_table(("what", "value"), [(str(k), str(v)) for k, v in values.items()], title=title)
+
+
+def matrix_to_table(matrix: pd.DataFrame, *, title: str | None = None, digits: int = 2) -> RenderableType:
+    """A square matrix of numbers with its names; columns are numbered so that long names do not widen the table."""
+    heading = ["", "model", *(str(i + 1) for i in range(matrix.shape[1]))]
+    rows = [
+        [str(i + 1), str(name), *(format_number(v, digits) for v in values)]
+        for i, (name, values) in enumerate(zip(matrix.index, matrix.to_numpy(), strict=True))
+    ]
+    return rich_table(heading, rows, title=title, numeric=[h for h in heading if h.isdigit()])
+
+
+def _counts(values: Mapping[str, Any]) -> str:
+    """Names with their numbers in one line."""
+    return ", ".join(f"{k} {format_number(v) if isinstance(v, float) else format(v, ',')}" for k, v in values.items())
+
+
+def inspection_to_tables(
+    content: Mapping[str, Any], agreement: pd.DataFrame, diagnostics: Mapping[str, Any]
+) -> list[RenderableType]:
+    """Lay out what :mod:`ssme.inspection` says of a score table and of a fit.
+
+    Parameters
+    ----------
+    content : mapping
+        From :func:`ssme.inspection.describe`.
+    agreement : DataFrame
+        From :func:`ssme.inspection.agreement`.
+    diagnostics : mapping
+        From :func:`ssme.inspection.fit_diagnostics`; empty when nothing was fitted.
+
+    Returns
+    -------
+    list of what rich can print
+    """
+    facts = {
+        "rows": f"{content['rows']:,}",
+        "labeled rows": f"{content['labeled']:,}",
+        "unlabeled rows": f"{content['unlabeled']:,}",
+        "models": f"{len(content['models'])}: {', '.join(content['models'])}",
+        "classes": f"{len(content['classes'])}: {', '.join(content['classes'])}",
+        "scores are": content["score_type"],
+        "labels of each class": _counts(content["labels_by_class"]),
+    }
+    for column, values in content["groups"].items():
+        sizes = (f"{k} {v['rows']:,} ({v['labeled']:,} labeled)" for k, v in values.items())
+        facts[f"groups of {column}"] = ", ".join(sizes)
+    tables = [mapping_to_table(facts, title="Content")]
+    if len(agreement) > 1:
+        title = "Agreement: share of rows on which two models predict the same class"
+        tables.append(matrix_to_table(agreement, title=title))
+    if diagnostics:
+        lines = {name: _diagnostic(value) for name, value in diagnostics.items()}
+        tables.append(mapping_to_table(lines, title="Diagnostics of a fit"))
+    return tables
+
+
+def _diagnostic(value: Any) -> str:
+    """One diagnostic as text: a yes, a number, a range or a share for each class."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, Mapping):
+        return _counts(value)
+    if isinstance(value, list):
+        return " to ".join(f"{v:.4g}" for v in value)
+    if isinstance(value, float):
+        return UNDEFINED if math.isnan(value) else f"{value:.4g}"
+    return str(value)
+
+
+def demo_to_tables(frame: pd.DataFrame) -> list[RenderableType]:
+    """The demo's comparison, one table for each metric: labels alone, SSME and the truth side by side.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        What :func:`ssme.demo.compare` returns.
+
+    Returns
+    -------
+    list of what rich can print
+    """
+    interval, count = f"{format_level(frame['level'].iloc[0])} interval", f"{frame['n_labeled'].iloc[0]} labels"
+    heading = ["model", count, interval, "SSME", interval, "truth", "closer"]
+    tables = []
+    for metric, part in frame.groupby("metric", sort=False):
+        rows = [
+            [
+                str(row["model"]),
+                format_number(row["labeled_only"]),
+                format_interval(row["labeled_only_lower"], row["labeled_only_upper"]),
+                format_number(row["ssme"]),
+                format_interval(row["ssme_lower"], row["ssme_upper"]),
+                format_number(row["truth"]),
+                str(row["closer"]),
+            ]
+            for row in part.to_dict(orient="records")
+        ]
+        tables.append(rich_table(heading, rows, title=str(metric), numeric=(count, "SSME", "truth")))
+    return tables
