@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -85,9 +85,10 @@ def rich_table(
     from rich.text import Text
 
     numeric = set(numeric)
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 0, 0, 1))
     for name in heading:
-        table.add_column(Text(name), justify="right" if name in numeric else "left", overflow="fold")
+        justify: Literal["left", "right"] = "right" if name in numeric else "left"
+        table.add_column(Text(name), justify=justify, overflow="fold", no_wrap=name.endswith("interval"))
     for i, row in enumerate(rows):
         if i and i < len(starts) and starts[i]:
             table.add_section()

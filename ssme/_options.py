@@ -102,8 +102,8 @@ def _print_version(asked: bool) -> None:
 _SCORE_FILES = "Score files (csv, csv.gz, parquet, npz), joined by row id."
 _SOURCES = "Score files to read, then the file to write."
 _LABEL_FILE = "File with the known labels: an id column and a label column."
-_ID = "Name of the id column. [default: id, row_id or index]"
-_LABEL = "Name of the label column. [default: label, labels, y or target]"
+_ID = "Name of the id column; by default id, row_id or index."
+_LABEL = "Name of the label column; by default label, labels, y or target."
 _QUIET = "No progress and no explanations; nothing at all with --out."
 
 Files = Annotated[list[Path], typer.Argument(help=_SCORE_FILES, metavar="FILE...")]

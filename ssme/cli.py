@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from ssme import _options as o
-from ssme import report
+from ssme import _study_command, report
 from ssme._console import collected_warnings, exit_codes, progress, say, stdout_console, write_atomically
 
 if TYPE_CHECKING:
@@ -268,6 +268,9 @@ def demo(
     _print_lines(story.verdict(frame), notes)
     if out is not None and not quiet:
         print(f"The scores and the labels are in {out}; go on with: ssme estimate {out} --labeled-only")
+
+
+_study_command.register(app)
 
 
 def main() -> None:

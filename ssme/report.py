@@ -93,9 +93,9 @@ def estimates_to_table(frame: pd.DataFrame, *, title: str | None = None) -> Rend
     >>> row = dict(metric="accuracy", model="bert", group="all", estimate=0.9, lower=0.8, upper=0.95, level=0.9,
     ...            n_labeled=20, n_unlabeled=1000, method="ssme", flags="")
     >>> print(to_text(estimates_to_table(pd.DataFrame([row]))).strip())
-    metric     model   estimate   90% interval     n labeled   n unlabeled   method
-    ───────────────────────────────────────────────────────────────────────────────
-    accuracy   bert       0.900   0.800 to 0.950          20         1,000   ssme
+    metric    model  estimate  90% interval    n labeled  n unlabeled  method
+    ─────────────────────────────────────────────────────────────────────────
+    accuracy  bert      0.900  0.800 to 0.950         20        1,000  ssme
     """
     heading, rows, starts = _text_rows(frame)
     return rich_table(heading, rows, title=title, starts=starts, numeric=("estimate", "n labeled", "n unlabeled"))

@@ -22,7 +22,7 @@ FLOORS: dict[str, int] = {
     **dict.fromkeys(["_fitting", "_mixture", "_tables", "baselines"], 2),
     "estimator": 3,
     **dict.fromkeys(["report", "inspection", "_console", "_options", "study", "adapters", "plots"], 4),
-    **dict.fromkeys(["demo", "cli"], 5),
+    **dict.fromkeys(["demo", "_study_command", "cli"], 5),
     "__main__": 6,
 }
 APART = {0, 2, 3}  # on these floors modules do not import each other

@@ -109,7 +109,7 @@ def _as_floats(scores: Any, name: str) -> np.ndarray:
         return _object_values(values, name)
     if values.dtype.kind not in "fiub":
         raise TypeError(f"{name} must hold numbers, got {values.dtype} such as {values.ravel()[:1].tolist()}.")
-    return values.astype(np.float64)
+    return values.astype(np.float64, order="C")
 
 
 def _object_values(values: np.ndarray, name: str) -> np.ndarray:
@@ -117,7 +117,7 @@ def _object_values(values: np.ndarray, name: str) -> np.ndarray:
     if text is not None:
         raise TypeError(f"{name} must hold numbers, but it holds the text {text!r}; convert it to float first.")
     try:
-        return values.astype(np.float64)
+        return values.astype(np.float64, order="C")
     except (TypeError, ValueError) as error:
         raise TypeError(f"{name} must hold numbers in a regular array: {error}") from None
 

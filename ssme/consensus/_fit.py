@@ -8,7 +8,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ._bias import ModelBias, hit_covariance, model_bias, tilt_for_shift
-from ._pool import Pool, agreement_with_others, consensus_pools, dependence, independent_accuracy, vote_shares, votes_of
+from ._pool import (
+    Pool,
+    agreement_with_others,
+    consensus_pools,
+    dependence,
+    independent_accuracy,
+    vote_shares,
+    votes_of,
+)
 from ._temperature import Clues, Nodes, posterior_nodes, responsibilities, temperature_prior
 
 Floats = NDArray[np.float64]

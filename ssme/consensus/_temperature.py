@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from scipy.special import expit, log_expit
 from scipy.stats import norm
 
-from ssme.transforms import log_softmax, softmax
+from ssme.transforms import log_softmax
 
 from ._pool import BISECTIONS, LARGEST_AGREEMENT
 
@@ -43,6 +43,7 @@ RELATIVE_SCALE = 0.25  # further standard deviation, as a share of the distance 
 OFFSET_SCALE = 1.0
 INDEPENDENT_BELOW = 0.3  # dependence at which independent errors are as likely as not
 STEEPNESS = 6
+REACH = 0.98  # share of the way to a consensus without doubt beyond which no component lies
 RANGE = (-4.0, 8.0)
 _STEPS = np.array([0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.45, 0.6, 0.8, 1.0, 1.5, 2.0])
 STEPS = np.concatenate([-_STEPS[::-1], [0.0], _STEPS])
@@ -100,7 +101,15 @@ def responsibilities(log_scores: Floats, log_temperature: float, offset: float) 
     if log_scores.shape[1] == 2:
         second = expit(np.exp(log_temperature) * (log_scores[:, 1] - log_scores[:, 0]) + offset)
         return np.stack([1.0 - second, second], axis=1)
-    return softmax(np.exp(log_temperature) * log_scores)
+    out = np.exp(np.exp(log_temperature) * log_scores)  # the best class has log score 0: no overflow
+    out /= out.sum(axis=1, keepdims=True)
+    return out
+
+
+def implied_accuracy(log_scores: Floats, shares: Floats, weights: Floats, log_temperature: float) -> float:
+    """Mean accuracy that the consensus implies for models that vote as in shares (n, K)."""
+    implied = np.einsum("nk,nk->n", responsibilities(log_scores, log_temperature, 0.0), shares)
+    return float(np.average(implied, weights=weights))
 
 
 def temperature_for(log_scores: Floats, shares: Floats, target: float, weights: Floats) -> float:
@@ -108,8 +117,7 @@ def temperature_for(log_scores: Floats, shares: Floats, target: float, weights: 
     low, high = RANGE
     for _ in range(BISECTIONS):
         middle = (low + high) / 2
-        implied = np.einsum("nk,nk->n", responsibilities(log_scores, middle, 0.0), shares)
-        if np.average(implied, weights=weights) < target:
+        if implied_accuracy(log_scores, shares, weights, middle) < target:
             low = middle
         else:
             high = middle
@@ -121,8 +129,11 @@ def temperature_prior(log_scores: Floats, shares: Floats, clues: Clues, weights:
     if not np.isfinite(clues.agreement):
         return TemperaturePrior(np.zeros(1), np.ones(1))
 
+    reachable = implied_accuracy(log_scores, shares, weights, RANGE[1])
+    largest = reachable - (1 - REACH) * abs(reachable - implied_accuracy(log_scores, shares, weights, 0.0))
+
     def at(target: float) -> float:
-        return temperature_for(log_scores, shares, min(target, LARGEST_AGREEMENT), weights)
+        return temperature_for(log_scores, shares, min(target, LARGEST_AGREEMENT, largest), weights)
 
     least = at(min(clues.agreement, clues.confidence))
     independent = 1.0 / (1.0 + (clues.dependence / INDEPENDENT_BELOW) ** STEEPNESS)

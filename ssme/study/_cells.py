@@ -127,7 +127,7 @@ def undisturbed() -> Iterator[None]:
     In a thread that is not the main one nothing is done: both settings are the whole process's, and the main thread
     holds them as long as the study runs.
     """
-    from threadpoolctl import threadpool_limits
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
     if threading.current_thread() is not threading.main_thread():
         yield

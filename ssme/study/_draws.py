@@ -25,8 +25,8 @@ class LabeledScores:
     def digest(self) -> str:
         """A fingerprint of the content, by which finished cells are found again."""
         found = hashlib.sha256(repr(self.scores.shape).encode())
-        found.update(np.ascontiguousarray(self.scores, dtype=np.float64))
-        found.update(np.ascontiguousarray(self.codes, dtype=np.int64))
+        found.update(np.ascontiguousarray(self.scores, dtype=np.float64).data)
+        found.update(np.ascontiguousarray(self.codes, dtype=np.int64).data)
         return found.hexdigest()[:32]
 
 
@@ -63,8 +63,8 @@ def curve_sizes(n_pool: int) -> list[int]:
     Examples
     --------
     >>> curve_sizes(40)
-    [5, 7, 10, 14, 19, 27, 40]
+    [5, 7, 10, 14, 19, 27, 38, 40]
     """
-    steps = int(np.log(max(n_pool / SMALLEST, 1)) / np.log(GROWTH))
+    steps = 1 + int(np.log(max(n_pool / SMALLEST, 1)) / np.log(GROWTH))
     sizes = {int(round(SMALLEST * GROWTH**step)) for step in range(steps)}
     return sorted({size for size in sizes if size < n_pool} | {n_pool})

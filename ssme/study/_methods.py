@@ -17,21 +17,21 @@ except ImportError:
     from ssme.study._interim import BASELINES, estimate_with
 
 ALONE = "labeled-only"  # every reduction is against this one
-FLOOR = "all-labels"  # the metric with the labels of all drawn rows: what no method can know
+ALL_LABELS = "all-labels"  # labeled-only with the labels of all drawn rows, which no method sees
 CURVE = "label-curve"  # labeled-only with more labels than the budgets, for the effective sample size
-REFERENCES = (FLOOR, CURVE)
-DEFAULT_METHODS = ("ssme", ALONE, FLOOR)
+REFERENCES = (ALL_LABELS, CURVE)
+DEFAULT_METHODS = ("ssme", ALONE, ALL_LABELS)
 
 
 def method_names() -> tuple[str, ...]:
-    """Names that a study takes: SSME, every baseline, and "all-labels", the floor.
+    """Names that a study takes: SSME, every baseline, and the reference "all-labels".
 
     Examples
     --------
     >>> {"ssme", "labeled-only", "all-labels"} <= set(method_names())
     True
     """
-    return tuple(dict.fromkeys(["ssme", *BASELINES, FLOOR]))
+    return tuple(dict.fromkeys(["ssme", *BASELINES, ALL_LABELS]))
 
 
 def check_methods(methods: str | Sequence[str]) -> list[str]:
@@ -69,9 +69,9 @@ def estimate_all(
 ) -> NDArray[np.float64]:
     """Estimate, lower and upper end (3, metrics, M) from rows of which the first `n_labeled` show their label."""
     shown = codes.copy()
-    if method != FLOOR:
+    if method != ALL_LABELS:
         shown[n_labeled:] = -1
-    name = ALONE if method == FLOOR else method
+    name = ALONE if method == ALL_LABELS else method
     frame = estimate_with(name, scores, shown, metrics, level=level, random_state=seed)
     return values_of(frame, metrics, scores.shape[1])
 

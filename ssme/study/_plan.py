@@ -81,6 +81,17 @@ def whole_numbers(values: Any, name: str, least: int) -> tuple[int, ...]:
     return tuple(dict.fromkeys(int(value) for value in several))
 
 
+def check_metrics(metrics: Any) -> tuple[str, ...]:
+    """Names of metrics, each once; whether a data set allows them is seen when it is read."""
+    names = tuple(dict.fromkeys([metrics] if isinstance(metrics, str) else metrics))
+    if not names:
+        raise ValueError("metrics is empty: name at least one, such as 'accuracy'.")
+    for name in names:
+        if not isinstance(name, str):
+            raise TypeError(f"metrics of a study are names, so that finished cells are found again; got {name!r}.")
+    return names
+
+
 def read_data_set(name: str, table: Table, settings: Settings, n_sets: int) -> DataSet:
     """The labeled rows of a table; an error where they do not suffice."""
     if not isinstance(table, ScoreTable):
@@ -97,8 +108,6 @@ def read_data_set(name: str, table: Table, settings: Settings, n_sets: int) -> D
     if n_sets > 1 and table.n_classes > 2:
         asked = tuple(metric for metric in asked if not get_metric(metric, 2).binary_only)
     for metric in asked:
-        if not isinstance(metric, str):
-            raise TypeError(f"metrics of a study are names, so that finished cells are found again; got {metric!r}.")
         get_metric(metric, table.n_classes)
     if not asked:
         raise ValueError(f"{name} has {table.n_classes} classes, and every metric asked for is for two; add another.")

@@ -17,7 +17,7 @@ from ssme.score_table import ScoreTable
 from ssme.study._cells import Cell, Found, compute_and_save, load, undisturbed
 from ssme.study._draws import LabeledScores
 from ssme.study._methods import DEFAULT_METHODS, check_methods
-from ssme.study._plan import Settings, Table, cells_of, is_whole, read_data_set, whole_numbers
+from ssme.study._plan import Settings, Table, cells_of, check_metrics, is_whole, read_data_set, whole_numbers
 from ssme.study._progress import Progress, advancing
 from ssme.study._provenance import code_digest, commit, hardware, versions
 from ssme.study._tidy import failures_of, to_frame
@@ -51,7 +51,8 @@ def run_study(
     seeds : int or iterable of int, default=25
         A number stands for the seeds 0, 1, ...; a seed decides the halves, the labels and what a method draws.
     methods : sequence of str, default=("ssme", "labeled-only", "all-labels")
-        See :func:`ssme.study.method_names`. "all-labels" knows the labels of all rows of the draw: it is the floor.
+        See :func:`ssme.study.method_names`. "all-labels" is labeled-only with the labels of
+        all rows of the draw, a reference that takes no part in the contest.
     metrics : sequence of str, optional
         Names in :data:`ssme.METRICS`. By default accuracy and ece; for two classes accuracy, ece_positive, roc_auc and
         average_precision. Of several data sets, those with more classes skip the metrics that are for two.
@@ -78,6 +79,7 @@ def run_study(
 
     Examples
     --------
+    >>> import numpy as np
     >>> rng = np.random.default_rng(0)
     >>> y = rng.integers(0, 2, 400)
     >>> p = 1 / (1 + np.exp(-(2 * y - 1)[:, None] - rng.normal(size=(400, 2))))
@@ -94,7 +96,7 @@ def run_study(
         whole_numbers(budgets, "budgets", 1),
         tuple(range(whole_numbers(seeds, "seeds", 1)[0])) if is_whole(seeds) else whole_numbers(seeds, "seeds", 0),
         tuple(check_methods(methods)),
-        None if metrics is None else tuple(dict.fromkeys([metrics] if isinstance(metrics, str) else metrics)),
+        None if metrics is None else check_metrics(metrics),
         whole_numbers(n_unlabeled, "n_unlabeled", 0)[0],
         check_level(level),
         bool(stratified),
@@ -106,7 +108,7 @@ def run_study(
         if isinstance(table, ScoreTable):
             read_data_set(name, table, settings, len(named))
     frame, info = _run(named, settings, n_jobs, folder, progress)
-    frame.attrs = info
+    frame.attrs.update(info)
     if folder is not None:
         with atomic_path(folder / "results.parquet") as temporary:
             frame.to_parquet(temporary, index=False)

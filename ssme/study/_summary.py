@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from ssme.study._methods import ALONE, CURVE, FLOOR, REFERENCES
+from ssme.study._methods import ALL_LABELS, ALONE, CURVE, REFERENCES
 
 CELL = ["dataset", "metric", "n_labeled"]
 LEAST = 1e-12  # an error of exactly 0 has no logarithm
@@ -52,6 +53,7 @@ covered width seconds".split())
     columns = ["abs_err", "covered", "width", "seconds"]
     by_seed = methods.groupby([*CELL, "method", "seed"], sort=False)[columns].mean()
     rows = []
+    cell: Any
     for (dataset, metric, n_labeled), cell in by_seed.groupby(CELL, sort=False):
         table = cell.droplevel(CELL)
         errors = table["abs_err"].unstack("method", sort=False)
@@ -68,7 +70,7 @@ covered width seconds".split())
                     "std_error": errors[method].sem(),
                     "seeds": int(errors[method].count()),
                     "vs_labeled": _ratio(errors, method, ALONE),
-                    "vs_all_labels": _ratio(errors, method, FLOOR),
+                    "vs_all_labels": _ratio(errors, method, ALL_LABELS),
                     "ess": size,
                     "ess_bound": bound,
                     "coverage": part["covered"].mean(),
@@ -81,7 +83,7 @@ covered width seconds".split())
     return pd.DataFrame(rows)
 
 
-def _contest(errors: pd.DataFrame) -> list[str]:
+def _contest(errors: Any) -> list[str]:
     """The best method first, then those that tie with it; errors (seeds x methods)."""
     candidates = [m for m in errors if m not in REFERENCES and errors[m].count() >= max(len(errors) / 2, 1)]
     if not candidates:
@@ -95,7 +97,7 @@ def _contest(errors: pd.DataFrame) -> list[str]:
     return [best, *tied]
 
 
-def _ratio(errors: pd.DataFrame, method: str, other: str) -> float:
+def _ratio(errors: pd.DataFrame, method: Any, other: str) -> float:
     """Mean error over that of another method, on the seeds that both have."""
     if other not in errors:
         return float("nan")
@@ -108,13 +110,13 @@ def _ratio(errors: pd.DataFrame, method: str, other: str) -> float:
 # -- effective sample size ---------------------------------------------------------------------------------------------
 
 
-def _label_curves(frame: pd.DataFrame) -> dict[tuple[str, str], pd.Series]:
+def _label_curves(frame: pd.DataFrame) -> dict[Any, pd.Series]:
     """Error of labeled-only by number of labels, never rising, for each data set and metric."""
     from sklearn.isotonic import isotonic_regression
 
     curve = frame[frame["method"] == CURVE]
     means = curve.groupby(["dataset", "metric", "n_labeled"])["abs_err"].mean().dropna()
-    found = {}
+    found: dict[Any, pd.Series] = {}
     for key, part in means.groupby(["dataset", "metric"]):
         error = np.log(np.maximum(part.to_numpy(), LEAST))
         sizes = part.index.get_level_values("n_labeled")
