@@ -98,7 +98,7 @@ def fit_consensus(p: Floats, codes: Codes, weights: Floats, sample: NDArray[np.i
     votes = votes_of(q)
     agreement = float(np.mean(agreement_with_others(votes, n_classes, w)))
     confidence = float(np.average(q.max(axis=2).mean(axis=1), weights=w))
-    clues = Clues(agreement, confidence, independent_accuracy(votes, n_classes, w), dependence(q, w))
+    clues = Clues(agreement, confidence, independent_accuracy(votes, n_classes, w), dependence(q, votes, w))
     shares = vote_shares(votes, n_classes)
     pools = consensus_pools(q, votes, w)
     prior, posterior, evidence = [], [], []

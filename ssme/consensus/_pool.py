@@ -101,29 +101,29 @@ def independent_accuracy(votes: NDArray[np.int64], n_classes: int, weights: Floa
     return float(np.mean(x) * (n_classes - 1) / n_classes + 1 / n_classes)
 
 
-def dependence(p: Floats, weights: Floats) -> float:
-    """How much the models find the same rows easy: correlation of their scores among rows that the pool calls alike.
+def dependence(p: Floats, votes: NDArray[np.int64], weights: Floats) -> float:
+    """How much the models find the same rows easy: correlation of their certainty where they vote alike.
 
-    Mean over pairs of models and over classes of the correlation of the log-odds of a class, on the rows where the pool
-    chooses that class. Models that err independently have nothing in common there (measured: below .15), trained
-    classifiers do (six sets: .5 to 1). 1 where it cannot be seen, as with hard votes.
+    Mean, over pairs of models and over classes, of the correlation of the log-odds of a class on the rows where both
+    vote for it. Models that err independently have little in common there, trained classifiers much; docs/method.md has
+    the figures. 1 where it cannot be seen, as with scores that are hard votes.
     """
-    chosen = p.mean(axis=1).argmax(axis=1)
     total = mass = 0.0
-    for k in np.unique(chosen):
-        rows = chosen == k
-        w = weights[rows] / max(weights[rows].sum(), 1e-300)
-        odds = np.clip(_log_odds(p[rows, :, k]), -LARGEST_ODDS, LARGEST_ODDS)
-        odds = odds - w @ odds
-        covariance = (odds * w[:, None]).T @ odds
-        deviation = np.sqrt(np.diag(covariance))
-        varies = deviation > 1e-6
-        if np.count_nonzero(rows) < FEW_ROWS or np.count_nonzero(varies) < 2:
-            continue
-        correlation = covariance[np.ix_(varies, varies)] / np.outer(deviation[varies], deviation[varies])
-        others = ~np.eye(len(correlation), dtype=bool)
-        total += weights[rows].sum() * correlation[others].mean()
-        mass += weights[rows].sum()
+    for k in np.unique(votes):
+        voted = (votes == k).astype(np.float64)
+        odds = np.clip(_log_odds(p[:, :, k]), -LARGEST_ODDS, LARGEST_ODDS)
+        odds = (odds - np.average(odds, axis=0, weights=weights)) * voted
+        w = weights[:, None]
+        n = voted.T @ (w * voted)
+        n_safe = np.maximum(n, 1e-12)
+        mean = odds.T @ (w * voted) / n_safe  # of model i on the rows where i and j both vote for k
+        variance = (odds**2).T @ (w * voted) / n_safe - mean**2
+        covariance = odds.T @ (w * odds) / n_safe - mean * mean.T
+        seen = (np.minimum(variance, variance.T) > 1e-8) & (n >= FEW_ROWS) & ~np.eye(len(n), dtype=bool)
+        if seen.any():
+            correlation = covariance[seen] / np.sqrt(variance[seen] * variance.T[seen])
+            total += n[seen] @ correlation
+            mass += n[seen].sum()
     return float(np.clip(total / mass, 0.0, 1.0)) if mass > 0 else 1.0
 
 
