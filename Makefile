@@ -2,19 +2,22 @@
 PYTHON ?= python3
 VENV ?= .venv
 VENV_CORE ?= .venv-core
+VENV_ZOO ?= .venv-zoo
 BIN := $(VENV)/bin
 CORE := $(VENV_CORE)/bin
+ZOO := $(VENV_ZOO)/bin
 PYTEST_ARGS ?=
 
 # One thread a process: the arrays of the tests are small, and threads that wait for each other only cost time.
 TEST_ENV := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 
-.PHONY: help demo test test-core slow lint clean
+.PHONY: help demo test test-core test-zoo slow lint clean
 
 help:
 	@echo "make demo       seven classifiers, twenty labels: estimates with intervals beside the truth"
 	@echo "make test       ruff, mypy, tests, doctests, coverage"
 	@echo "make test-core  the tests of ssme against an installed wheel, without torch"
+	@echo "make test-zoo   the tests of ssl_zoo, which need torch, and those of the metrics against torchmetrics"
 	@echo "make slow       the tests that take minutes"
 	@echo "make lint       ruff and mypy alone"
 	@echo "make clean      remove the environments and what tests and builds left behind"
@@ -52,6 +55,15 @@ test-core:
 	cd $(VENV_CORE) && bin/python -c "from importlib.util import find_spec as f; import ssme; print('tested:', ssme.__file__); assert f('torch') is None, 'torch is installed here'"
 	$(TEST_ENV) $(CORE)/pytest tests/ssme tests/test_imports.py $(PYTEST_ARGS)
 
+$(VENV_ZOO)/.zoo.stamp: pyproject.toml
+	@echo "Installing torch and the rest into $(VENV_ZOO); this takes minutes and some gigabytes the first time."
+	test -x $(ZOO)/python || $(PYTHON) -m venv $(VENV_ZOO)
+	$(ZOO)/python -m pip install --quiet --editable ".[dev,zoo]" torchmetrics
+	touch $@
+
+test-zoo: $(VENV_ZOO)/.zoo.stamp
+	$(TEST_ENV) $(ZOO)/pytest tests/zoo ssl_zoo tests/ssme/test_metrics_exact.py $(PYTEST_ARGS)
+
 clean:
-	rm -rf $(VENV) $(VENV_CORE) .venv-ci build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage htmlcov
+	rm -rf $(VENV) $(VENV_CORE) $(VENV_ZOO) .venv-ci build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage htmlcov
 	find ssme tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
