@@ -296,7 +296,7 @@ def _joint(found: MetricDraws, greater_is_better: bool | None) -> tuple[Floats, 
     greater = found.greater_is_better if greater_is_better is None else greater_is_better
     if greater is None:
         raise ValueError(
-            f"whether more of {found.metric} is better is not known; pass greater_is_better=True or greater_is_better=False."
+            f"whether more of {found.metric} is better is not known; pass greater_is_better=True or False."
         )
     sign = 1.0 if greater else -1.0
     known = np.isfinite(found.point)

@@ -13,10 +13,10 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ssme._fitting import group_posterior, group_rows, normal_draws, read_rows, reference_sample
+from ssme._labeled_only import labeled_only as labeled_only_draws
 from ssme._mixture import Mixture, density_weights, fit_mixture, log_density
 from ssme._tables import to_frame, warn_undefined
 from ssme._validation import check_level, check_scores
-from ssme.baselines import labeled_only as labeled_only_draws
 from ssme.consensus import PooledNodes, fit_bias, fit_consensus, systematic, votes_of
 from ssme.intervals import draw_metrics, row_ranks
 from ssme.metrics import MetricSpec, get_metric

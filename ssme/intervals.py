@@ -54,19 +54,17 @@ def draw_metrics(
     draws: Floats = np.full((len(specs), n_draws, n_models), np.nan)
     mass: Floats = np.empty(n_draws)
     size = max(1, BLOCK_ELEMENTS // (n * (1 if n_classes == 2 else n_classes)))
-    still: Floats | None = (
-        None if np.all(weights == weights[0]) else np.repeat(weights[:, None], min(size, n_draws), axis=1)
-    )
+    even = bool(np.all(weights == weights[0]))
     for start in range(0, n_draws, size):
         these = slice(start, min(start + size, n_draws))
         numbers = range(these.start, these.stop)
         block = posterior.block(these)
         bootstrap = np.stack([_bootstrap_weights(weights, rank, seed, d) for d in numbers], axis=1)
         mass[these] = bootstrap.sum(axis=0)
-        fixed = None if still is None else still[:, : len(numbers)]
+        fixed = None if even else np.repeat(weights[:, None], len(numbers), axis=1)
         uniform = repeats = None
         if posterior.hard or functions:
-            uniform = np.stack([_generator(seed, d, 2).random(n)[rank] for d in numbers], axis=1)
+            uniform = np.stack([_generator(seed, d, 2).random((n,))[rank] for d in numbers], axis=1)
         if functions:
             repeats = np.stack([_repeats(weights, rank, seed, d) for d in numbers], axis=1)
         tilt = posterior.tilt + np.zeros((len(numbers), 1))

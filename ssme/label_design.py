@@ -5,10 +5,10 @@ in proportion to how far a label may move the metrics, with a floor so that no r
 the weight that its label has afterwards. With these weights estimates stay unbiased: a row that is drawn twice as
 readily counts half as much.
 
-The label of row i corrects the estimate by what the models' consensus had wrong there, so the variance of the correction
-is ``sum_i c_i / P_i`` for the variance c_i of what the label may do; it is least for P_i in proportion to sqrt(c_i)
-(Neyman 1934, On the two different aspects of the representative method). For accuracy c_i is the mean over the models of
-h (1 - h), h the probability that the model is right.
+The label of row i corrects the estimate by what the consensus had wrong there, so the variance of the correction is
+``sum_i c_i / P_i`` for the variance c_i of what the label may do; it is least for P_i in proportion to sqrt(c_i)
+(Neyman 1934, On the two different aspects of the representative method). For accuracy c_i is the mean over the models
+of h (1 - h), h the probability that the model is right.
 
 P_i is cumulative: the probability that row i is labeled by now, over all batches. The first labels, drawn at random,
 are part of the design, and a new batch adds where the sum falls short of its aim. The label of row i stands for
@@ -41,7 +41,8 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 FLOOR = 0.2  # share of the labels that is spread evenly, in case that the consensus is sure of itself and wrong
-LOOKED_AT = 2000  # rows whose effect on a metric is computed label by label; the others get that of their neighbours
+LOOKED_AT = (100, 2000)  # fewest and most rows whose effect is computed label by label; others take their neighbours'
+WORK = 2e7  # rows^2 x models x classes that this may cost
 BLOCK_ELEMENTS = 2**22
 OF_HITS = {"accuracy", "ece", "ece_positive"}  # the label of a row moves these by whether the vote is right alone
 EDGE = 1e-12
@@ -244,7 +245,8 @@ def _effects(
     for spec in specs:
         variance = uncertain
         if spec.name not in OF_HITS and not spec.hard_labels_only:
-            seen = np.sort(random.permutation(len(weights))[:LOOKED_AT])
+            size = np.clip(int(np.sqrt(WORK / (len(models) * scores.shape[2]))), *LOOKED_AT)
+            seen = np.sort(random.permutation(len(weights))[:size])
             part = posterior.subset(seen)
             exact = np.mean([_label_variance(spec, scores[seen], part, weights[seen], m) for m in models], axis=0)
             variance = _spread_to_all(exact, seen, uncertain, order)
@@ -256,7 +258,7 @@ def _effects(
 
 
 def _spread_to_all(exact: Floats, seen: Integers, uncertain: Floats, order: Integers) -> Floats:
-    """Variances (n,) from those of the rows seen: the ratio to the uncertainty is taken from neighbours in the order."""
+    """Variances (n,) from those of the rows seen: the ratio to the uncertainty is that of neighbours in the order."""
     if len(seen) == len(order):
         return exact
     place = np.empty(len(order), dtype=np.int64)
@@ -271,7 +273,7 @@ def _spread_to_all(exact: Floats, seen: Integers, uncertain: Floats, order: Inte
 def _label_variance(spec: MetricSpec, scores: Floats, posterior: LabelPosterior, weights: Floats, model: int) -> Floats:
     """Variance (n,) of the metric of a model over the label of each row: the vote is right with probability h, or not.
 
-    The metric is computed with the row's vote right and with it wrong, the labels of all other rows as they are expected.
+    The metric is computed with the row's vote right and with it wrong, the other labels as they are expected.
     """
     n = len(weights)
     hit = posterior.mean_hits()[:, model]

@@ -19,11 +19,12 @@ FLOORS: dict[str, int] = {
         ["_validation", "_atomic", "transforms", "metrics", "bandwidth", "kernel_sums", "results", "_format"], 0
     ),
     **dict.fromkeys(["_table_io", "score_table", "_em", "consensus", "posterior", "intervals"], 1),
-    **dict.fromkeys(["_fitting", "_mixture", "_tables", "baselines"], 2),
+    **dict.fromkeys(["_fitting", "_mixture", "_tables", "_labeled_only", "decisions", "label_design"], 2),
     "estimator": 3,
-    **dict.fromkeys(["report", "inspection", "_console", "_options", "study", "adapters", "plots"], 4),
-    **dict.fromkeys(["demo", "_study_command", "cli"], 5),
-    "__main__": 6,
+    **dict.fromkeys(["baselines", "report", "inspection", "_console", "_options", "adapters", "plots"], 4),
+    "study": 5,
+    **dict.fromkeys(["demo", "_study_command", "cli"], 6),
+    "__main__": 7,
 }
 APART = {0, 2, 3}  # on these floors modules do not import each other
 ARRAYS_ONLY = {name for name, floor in FLOORS.items() if floor == 0} - {"_format"}

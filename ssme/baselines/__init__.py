@@ -1,5 +1,9 @@
-"""What the semi-supervised estimate is compared with, behind one signature."""
+"""Rivals of the default estimator, by name, behind one signature.
 
-from ssme.baselines._labeled_only import labeled_only
+Each is a function ``f(specs, scores, codes, weights, *, seed, n_draws)`` that returns point estimates (M,) and draws
+(D, M) for every metric. :func:`estimate_with` calls one by name and returns the table of :meth:`ssme.SSME.estimate`.
+"""
 
-__all__ = ["labeled_only"]
+from ssme.baselines._registry import BASELINES, Baseline, estimate_with
+
+__all__ = ["BASELINES", "Baseline", "estimate_with"]

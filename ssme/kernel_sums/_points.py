@@ -81,7 +81,7 @@ class Points:
         return out
 
     def blocks(self, memory_budget: int) -> Iterator[slice]:
-        """Slices of the queries whose exponents take a quarter of the budget at most, and fit the cache where d is small."""
+        """Slices of the queries: exponents of a quarter of the budget at most, that fit the cache where d is small."""
         size = memory_budget // (32 * self.n)
         if self.d <= _SMALL_D:
             size = min(size, max(8, BLOCK // (8 * self.n)))

@@ -9,12 +9,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from ssme.baselines import BASELINES, estimate_with
 from ssme.metrics import get_metric
-
-try:
-    from ssme.baselines import BASELINES, estimate_with
-except ImportError:
-    from ssme.study._interim import BASELINES, estimate_with
 
 ALONE = "labeled-only"  # every reduction is against this one
 ALL_LABELS = "all-labels"  # labeled-only with the labels of all drawn rows, which no method sees

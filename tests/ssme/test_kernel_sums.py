@@ -70,6 +70,18 @@ def test_against_the_definition_anywhere(seed: int, n: int, d: int, spread: floa
     assert_all_ways_agree(X, weights_of(kind, n, rng), np.full(d, 0.7))
 
 
+@pytest.mark.parametrize("d", [7, 50, 70])
+@pytest.mark.parametrize("n_columns", [2, 150])
+def test_large_products_and_their_pieces(d: int, n_columns: int) -> None:
+    rng = np.random.default_rng(d)
+    X, w = rng.normal(size=(700, d)), rng.random((700, n_columns))
+    kernel = KernelMatrix(X, 0.8)
+    expected = naive_log_kernel_sums(X[:20], X, w[:, :2], 0.8)
+    assert_logs_equal(kernel.log_dot(w)[:20, :2], expected)
+    assert_logs_equal(log_kernel_sums(X, X, w, 0.8)[:20, :2], expected)
+    assert_logs_equal(KernelMatrix(X, 0.8, memory_budget=400_000).log_dot(w)[:20, :2], expected)
+
+
 @pytest.mark.parametrize("d", [1, 5])
 def test_queries_of_their_own(d: int) -> None:
     rng = np.random.default_rng(0)

@@ -11,6 +11,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import joblib
@@ -179,6 +180,24 @@ def test_all_methods_run(table: ScoreTable) -> None:
     gives = frame.attrs["data"]["data"]["cannot_give"]
     missing = frame[frame["estimate"].isna() & ~frame["method"].isin(REFERENCES)]
     assert all(row.metric in gives.get(row.method, {}) for row in missing.itertuples())
+
+
+def test_a_rival_that_cannot_give_a_metric_says_why(table: ScoreTable, monkeypatch: pytest.MonkeyPatch) -> None:
+    def gives(spec: Any) -> str | None:
+        return "it ranks nothing" if spec.name == "roc_auc" else None
+
+    def estimate_with(name: str, scores: Any, y: Any, metrics: Any, *, level: float, random_state: int) -> pd.DataFrame:
+        assert (y >= 0).sum() == 10 and scores.shape == (30, 3, 2)
+        values = np.where(np.repeat(metrics, 3) == "roc_auc", np.nan, 0.5)
+        columns = dict.fromkeys(["estimate", "lower", "upper"], values)
+        return pd.DataFrame({"metric": np.repeat(metrics, 3), "model": [0, 1, 2] * len(metrics), **columns})
+
+    monkeypatch.setattr(methods, "BASELINES", {"rival": SimpleNamespace(gives=gives)})
+    monkeypatch.setattr(methods, "estimate_with", estimate_with)
+    frame = run_study({"d": table}, 10, 1, "rival", ["accuracy", "roc_auc"], n_unlabeled=20)
+    assert frame.attrs["data"]["d"]["cannot_give"] == {"rival": {"roc_auc": "it ranks nothing"}}
+    given = frame.query("method == 'rival'").groupby("metric")["estimate"].count()
+    assert given.to_dict() == {"accuracy": 3, "roc_auc": 0} and frame.attrs["failures"] == []
 
 
 # -- in parallel -------------------------------------------------------------------------------------------------------

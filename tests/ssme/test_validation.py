@@ -446,7 +446,7 @@ def test_sample_weight() -> None:
         ([1.0, -1.0], ValueError, "it is -1 at row 1"),
         ([np.nan, 1.0], ValueError, "it is nan at row 0"),
         ([np.inf, 1.0], ValueError, "must be finite"),
-        ([0, 0], ValueError, "0 in every row"),
+        ([0, 0], ValueError, "zero in every row"),
         (["a", "b"], TypeError, "must hold numbers"),
     ],
 )
