@@ -164,11 +164,9 @@ def test_using_the_estimator_leaves_torch_and_matplotlib_out() -> None:
     assert run_python(code) == "[]"
 
 
-def test_import_takes_less_than_a_second_more_than_scikit_learn() -> None:
-    clock = "import time; t = time.perf_counter(); import {}; print(time.perf_counter() - t)"
-    ours = min(float(run_python(clock.format("ssme"))) for _ in range(2))
-    theirs = min(float(run_python(clock.format("sklearn"))) for _ in range(2))
-    assert ours < theirs + 1
+def test_import_is_quick_because_nothing_heavy_comes_along() -> None:
+    code = "import sys, ssme; print([m for m in ('numpy', 'pandas', 'scipy', 'sklearn', 'torch') if m in sys.modules])"
+    assert run_python(code) == "[]"
 
 
 def test_the_walker_sees_every_kind_of_import() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import os
-import time
 import zipfile
 from collections.abc import Callable
 from io import BytesIO
@@ -313,9 +312,7 @@ def test_a_hundred_thousand_columns(tmp_path: Path) -> None:
     table = ScoreTable.from_arrays(scores, [1, None, 0], groups={"g": list("abc")})
     path = tmp_path / "wide.csv"
     table.write(path)
-    start = time.perf_counter()
     again = read_scores(path)
-    assert time.perf_counter() - start < 10  # about one second; pandas alone takes several times as long
     assert again.equals(table)
 
 
@@ -325,9 +322,7 @@ def test_a_hundred_thousand_rows(tmp_path: Path) -> None:
     frame = pd.DataFrame({f"m{m}:{k}": np.abs(1 - k - p[:, m]) for m in range(7) for k in (0, 1)})
     frame.insert(0, "id", [f"row-{i}" for i in range(len(p))])
     frame.assign(label="").to_csv(path, index=False)
-    start = time.perf_counter()
     table = read_scores(path)
-    assert time.perf_counter() - start < 10  # about one second
     assert table.scores.shape == (100_000, 7, 2)
     np.testing.assert_array_equal(table.scores[:, :, 1], p)
 
