@@ -1,22 +1,27 @@
-"""The rivals by name."""
+"""The methods by name: a row each."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Any
 
-import numpy as np
-import pandas as pd
-from sklearn.utils import check_random_state
-
-from ssme._fitting import read_rows
 from ssme._labeled_only import labeled_only
-from ssme._tables import to_frame
-from ssme.baselines._fitted import ssme_default, ssme_kde, ssme_m
-from ssme.baselines._pooled import majority_vote, mean_score
-from ssme.metrics import MetricSpec, get_metric
+from ssme.baselines._active_testing import active_testing
+from ssme.baselines._atc import accuracy_only, atc
+from ssme.baselines._autoeval import autoeval, autoeval_gives
+from ssme.baselines._bayesian_calibration import bayesian_calibration
+from ssme.baselines._cbpe import cbpe, cbpe_gives
+from ssme.baselines._common import Estimates
+from ssme.baselines._dawid_skene import dawid_skene
+from ssme.baselines._doc import doc
+from ssme.baselines._fitted import default_records, kde_records, ssme_default, ssme_kde, ssme_m
+from ssme.baselines._majority_vote import majority_vote
+from ssme.baselines._mean_score import mean_score
+from ssme.baselines._pseudo_labeling import pseudo_labeling
+from ssme.baselines._spe import spe
+from ssme.baselines._weighted_vote import weighted_vote
+from ssme.metrics import MetricSpec
 from ssme.results import MetricDraws
 
 PAPER = "Shanmugam et al. (2025), arXiv:2501.11866"
@@ -34,93 +39,81 @@ class Baseline:
     ----------
     name : str
     function : callable
-        ``f(specs, scores, codes, weights, *, seed, n_draws)`` to a list of (point (M,), draws (D, M)).
+        ``f(specs, scores, codes, weights, *, seed, n_draws)`` to a list of (point (M,), draws (D, M)), NaN throughout
+        for a metric that the method cannot give.
     needs_labels : bool
         Without labels all its estimates are NaN.
-    reference, description : str
     gives : callable
-        Why it cannot give a metric, in words; None where it can.
+        Why it cannot give a metric (a MetricSpec), in words; None where it can.
+    reference, description : str
+    records : callable, optional
+        The same as `function`, with the flags that the method raises itself.
     """
 
     name: str
-    function: Callable[..., Any]
+    function: Callable[..., Estimates]
     needs_labels: bool
+    gives: Callable[[MetricSpec], str | None]
     reference: str
     description: str
-    gives: Callable[[MetricSpec], str | None] = _anything
+    records: Callable[..., list[MetricDraws]] | None = None
 
 
-def _row(name: str, function: Callable[..., Any], needs_labels: bool, reference: str) -> Baseline:
+def _row(
+    name: str,
+    function: Callable[..., Estimates],
+    reference: str,
+    *,
+    needs_labels: bool = False,
+    gives: Callable[[MetricSpec], str | None] = _anything,
+    records: Callable[..., list[MetricDraws]] | None = None,
+) -> Baseline:
     description = (function.__doc__ or "").strip().partition("\n")[0]
-    return Baseline(name, function, needs_labels, reference, description)
+    return Baseline(name, function, needs_labels, gives, reference, description, records)
 
 
 _ROWS = (
-    _row("labeled-only", labeled_only, True, "Rubin (1981), The Bayesian bootstrap"),
-    _row("mean-score", mean_score, False, PAPER),
-    _row("majority-vote", majority_vote, False, PAPER),
-    _row("ssme", ssme_default, False, "docs/method.md"),
-    _row("ssme-kde", ssme_kde, False, PAPER),
-    _row("ssme-m", ssme_m, False, PAPER),
+    _row("labeled-only", labeled_only, "Rubin (1981)", needs_labels=True),
+    _row("mean-score", mean_score, PAPER),
+    _row("majority-vote", majority_vote, "Penrose (1946)"),
+    _row("weighted-vote", weighted_vote, "Littlestone and Warmuth (1994)", needs_labels=True),
+    _row("pseudo-labeling", pseudo_labeling, "Lee (2013)", needs_labels=True),
+    _row("dawid-skene", dawid_skene, "Dawid and Skene (1979)"),
+    _row(
+        "autoeval",
+        autoeval,
+        "Boyeau et al. (2024), arXiv:2403.07008; Angelopoulos et al. (2023), arXiv:2311.01453",
+        needs_labels=True,
+        gives=autoeval_gives,
+    ),
+    _row("bayesian-calibration", bayesian_calibration, "Ji et al. (2020), arXiv:2010.09851"),
+    _row("spe", spe, "Welinder et al. (2013), arXiv:1210.2162"),
+    _row("active-testing", active_testing, "Kossen et al. (2021), arXiv:2103.05331", needs_labels=True),
+    _row("cbpe", cbpe, "NannyML, CBPE", gives=cbpe_gives),
+    _row("atc", atc, "Garg et al. (2022), arXiv:2201.04234", needs_labels=True, gives=accuracy_only),
+    _row("doc", doc, "Guillory et al. (2021), arXiv:2107.03315", needs_labels=True, gives=accuracy_only),
+    _row("ssme", ssme_default, "docs/method.md", records=default_records),
+    _row("ssme-kde", ssme_kde, PAPER, records=kde_records),
+    _row("ssme-m", ssme_m, PAPER),
 )
 BASELINES: dict[str, Baseline] = {row.name: row for row in _ROWS}
 
 
-def estimate_with(
-    name: str,
-    scores: Any,
-    y: Any = None,
-    metrics: str | MetricSpec | Iterable[Any] = ("accuracy",),
-    *,
-    level: float = 0.9,
-    score_type: str = "probability",
-    class_names: Sequence[Any] | None = None,
-    random_state: Any = None,
-    n_draws: int = 100,
-) -> pd.DataFrame:
-    """Estimate metrics with one of the methods, by name.
-
-    Parameters
-    ----------
-    name : str
-        A name in ``BASELINES``.
-    scores, y, score_type, class_names
-        As :class:`ssme.SSME` takes them.
-    metrics, level
-        As :meth:`ssme.SSME.estimate` takes them.
-    random_state : int, RandomState or None
-    n_draws : int
-
-    Returns
-    -------
-    DataFrame
-        The table of :meth:`ssme.SSME.estimate`; the method is the name.
+def get_baseline(name: str) -> Baseline:
+    """The method with this name.
 
     Examples
     --------
-    >>> import numpy as np
-    >>> p1 = np.array([[0.9, 0.8], [0.2, 0.4], [0.7, 0.1], [0.3, 0.6]])
-    >>> estimate_with("labeled-only", p1, [1, 0, 0, -1], random_state=0).estimate.round(3).tolist()
-    [0.667, 1.0]
+    >>> from ssme.metrics import get_metric
+    >>> get_baseline("atc").gives(get_metric("roc_auc", 2))
+    'it is defined for accuracy alone'
+    >>> get_baseline("majority")
+    Traceback (most recent call last):
+    ...
+    ValueError: unknown method 'majority', did you mean 'majority-vote'? Known are labeled-only, ...
     """
     if name not in BASELINES:
         close = get_close_matches(str(name), BASELINES, n=1)
         hint = f", did you mean {close[0]!r}?" if close else "."
         raise ValueError(f"unknown method {name!r}{hint} Known are {', '.join(BASELINES)}.")
-    rows = read_rows(scores, y, None, score_type, class_names)
-    asked = [metrics] if isinstance(metrics, (str, MetricSpec)) or callable(metrics) else list(metrics)
-    specs = [get_metric(each, rows.scores.shape[2]) for each in asked]
-    whole = isinstance(random_state, (int, np.integer))
-    seed = int(random_state if whole else check_random_state(random_state).randint(2**31 - 1))
-    found = BASELINES[name].function(specs, rows.scores, rows.codes, rows.weights, seed=seed, n_draws=n_draws)
-    labeled = int((rows.codes >= 0).sum())
-    unlabeled = len(rows.codes) - labeled
-    frames = [
-        to_frame(
-            MetricDraws(spec.name, "all", point, draws, spec.bounds, spec.greater_is_better, labeled, unlabeled, name),
-            level,
-            rows.model_names,
-        )
-        for spec, (point, draws) in zip(specs, found, strict=True)
-    ]
-    return pd.concat(frames, ignore_index=True)
+    return BASELINES[name]
