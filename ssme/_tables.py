@@ -28,13 +28,21 @@ def to_frame(found: MetricDraws, level: float, model_names: Sequence[Any] | None
             "n_labeled": found.n_labeled,
             "n_unlabeled": found.n_unlabeled,
             "method": found.method,
-            "flags": [_flags(found, share) for share in np.isnan(found.draws).mean(axis=0)],
+            "flags": [
+                _flags(found, share, width)
+                for share, width in zip(np.isnan(found.draws).mean(axis=0), high - low, strict=True)
+            ],
         }
     )
 
 
-def _flags(found: MetricDraws, undefined: float) -> str:
-    return ";".join([*found.flags, *([f"undefined-in-{undefined:.0%}-of-draws"] if undefined > 0 else [])])
+def _flags(found: MetricDraws, undefined: float, width: float) -> str:
+    flags = [*found.flags]
+    if undefined > 0:
+        flags.append(f"undefined-in-{undefined:.0%}-of-draws")
+    if width < 1e-12:  # as where every label seen is right: the draws know of no other kind of row
+        flags.append("no-width")
+    return ";".join(flags)
 
 
 def warn_undefined(records: Sequence[MetricDraws], stacklevel: int) -> None:

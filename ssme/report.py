@@ -39,6 +39,7 @@ FLAG_MEANINGS = {
     "no-labels": "no row of the group is labeled; the estimate rests on the models alone",
     "few-labels": "very few rows of the group are labeled",
     "labels-disagree": "the labels contradict what the agreement of the models leads one to expect; label more rows",
+    "no-width": "every draw gives the same number, so the interval says nothing",
     "no-op-fit": "EM could not move, so the estimate is the mean score of the models",
     "undefined": "in some draws the metric was undefined, for example because a class was absent",
 }

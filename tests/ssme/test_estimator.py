@@ -426,3 +426,15 @@ def test_one_model_with_broken_confidence_does_not_decide_alone():
     table = SSME(random_state=0).fit(scores, np.where(np.arange(800) < 20, truth, -1)).estimate("accuracy")
     value = evaluate_metric("accuracy", scores, truth)
     assert np.abs(table.estimate - value).max() < 0.06
+
+
+def test_an_interval_without_width_is_flagged():
+    # the labels alone, all of them right: the bootstrap of a ratio other than accuracy cannot see a wrong row
+    p1 = np.r_[np.full(100, 0.9), np.full(100, 0.1)][:, None]
+    truth = np.r_[np.ones(100, dtype=int), np.zeros(100, dtype=int)]
+    y = np.where(np.arange(200) % 10 == 0, truth, -1)
+    table = SSME(random_state=0).fit(p1, y).estimate(["accuracy", "balanced_accuracy"], labeled_only=True)
+    alone = table[table.method == "labeled-only"].set_index("metric")
+    assert alone.loc["balanced_accuracy", "flags"] == "no-width"
+    assert alone.loc["accuracy", "flags"] == "" and alone.loc["accuracy", "lower"] < 0.95
+    assert not table[table.method == "ssme"]["flags"].str.contains("no-width").any()
