@@ -32,8 +32,8 @@ def bayesian_calibration(
 
     ``logit P(y = 1 | s) = c + a log s - b log(1 - s)`` with ``log a``, ``log b`` and c normal around the identity [1]_.
     The published prior is hierarchical over groups of rows; here all rows are one group, for which it is a normal prior
-    of the summed variances. The posterior is the normal one at its mode. Metrics are computed on the probabilities of a
-    draw; known labels are kept.
+    of variances summed over common part and group (``PRIOR_VARIANCE``). The posterior is the normal one at its mode.
+    Metrics are computed on the probabilities of a draw; known labels are kept.
 
     The published method is for two classes. For more, s is the score of the model's vote and y whether that is right;
     the other classes share what is left in proportion to their scores.

@@ -34,7 +34,7 @@ def cbpe(
 
     The expected accuracy of a row is its confidence, and every metric is computed on expected counts. Labels are not
     needed; known ones are kept in their rows. NannyML [1]_ can calibrate the scores on a labeled reference first, which
-    takes thousands of labels and is not done here: see bayesian-calibration. The intervals know of the rows being a
+    takes many labels and is not done here: see bayesian-calibration. The intervals know of the rows being a
     sample, and not that a model may be over- or underconfident.
 
     References
