@@ -126,7 +126,7 @@ Metrics = Annotated[str, typer.Option(help="Metrics to estimate: a,b.", metavar=
 Level = Annotated[float, typer.Option(help="Level of the intervals.", callback=_inside_unit_interval)]
 LabeledOnly = Annotated[bool, typer.Option("--labeled-only", help="Add the estimates of the labels alone.")]
 DensityOption = Annotated[Density, typer.Option(help="kde is the mixture as published.")]
-Seed = Annotated[int, typer.Option(help="Seed of every random draw.", min=0)]
+Seed = Annotated[int, typer.Option(help="Seed of every random draw.", min=0, max=2**32 - 1)]
 Out = Annotated[Path | None, typer.Option(help=f"Write the table: {', '.join(OUT_SUFFIXES)}.", callback=_known_suffix)]
 ScoresOut = Annotated[Path | None, typer.Option(help="Also write the scores and the labels: .csv, .parquet or .npz.")]
 Fit = Annotated[bool, typer.Option("--fit/--no-fit", help="Also fit once and show the diagnostics.")]

@@ -152,7 +152,9 @@ class SSME(ClassifierMixin, BaseEstimator):
         y : array-like (n,), optional
             Labels; -1, None, NaN or "" where there is none. A ScoreTable brings its own.
         sample_weight : array-like (n,), optional
-            What a row counts for; an integer does what repeating the row does.
+            What a row counts for; an integer does what repeating the row does (but for the edges of the bins of
+            `ece_positive`, which are those of the rows given). Weights are counts of rows: weights that sum to 1 say
+            that there is one row, and intervals are as wide as that.
 
         Returns
         -------

@@ -79,6 +79,19 @@ def read_csv_frame(path: Path, text_columns: TextColumns) -> pd.DataFrame:
         return read(path, names, delimiter, text)
 
 
+def _count_cells(path: Path, names: list[str], delimiter: str) -> None:
+    """Refuse a line with too few cells: pandas would fill it up, and a file cut off in a line would pass for whole."""
+    with _open(path) as file:
+        reader = csv.reader(file, delimiter=delimiter, skipinitialspace=True)
+        for row in reader:
+            if len(row) < len(names) and any(row):
+                raise ValueError(_uneven(reader.line_num, len(row), len(names)))
+
+
+def _uneven(line: int, found: int, wanted: int) -> str:
+    return f"line {line} has {found} cells, but the header has {wanted}; correct that line (the file may be truncated)."
+
+
 def _read_narrow(path: Path, names: list[str], delimiter: str, text: set[str]) -> pd.DataFrame:
     # Older versions of pandas are off by one unit in the last place unless told; newer ones are exact and say so.
     old = tuple(int(v) for v in pd.__version__.split(".")[:2]) < (3, 1)
@@ -86,7 +99,7 @@ def _read_narrow(path: Path, names: list[str], delimiter: str, text: set[str]) -
     with warnings.catch_warnings(), _open(path) as file:
         warnings.simplefilter("error", pd.errors.ParserWarning)
         try:
-            return pd.read_csv(
+            frame = pd.read_csv(
                 file,
                 sep=delimiter,
                 header=0,
@@ -101,6 +114,8 @@ def _read_narrow(path: Path, names: list[str], delimiter: str, text: set[str]) -
         except pd.errors.ParserWarning as error:
             message = "the lines have more cells than the header has names; correct the header or the delimiter."
             raise ValueError(message) from error
+    _count_cells(path, names, delimiter)
+    return frame
 
 
 def _read_wide(path: Path, names: list[str], delimiter: str, text: set[str]) -> pd.DataFrame:
@@ -115,10 +130,7 @@ def _read_wide(path: Path, names: list[str], delimiter: str, text: set[str]) -> 
         next(rows)
         for row in rows:
             if len(row) != len(names):
-                raise ValueError(
-                    f"line {reader.line_num} has {len(row)} cells, but the header has {len(names)}; "
-                    "correct that line (the file may be truncated)."
-                )
+                raise ValueError(_uneven(reader.line_num, len(row), len(names)))
             texts.append(list(itertools.compress(row, is_text)))
             numbers.append(_floats(list(itertools.compress(row, is_number)), names, is_number, len(numbers)))
     block = np.array(numbers).reshape(len(numbers), sum(is_number))

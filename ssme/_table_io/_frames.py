@@ -42,6 +42,11 @@ def frame_to_parts(frame: pd.DataFrame, options: ReadOptions) -> TableParts:
     if not roles.rest:
         raise ValueError(f"no column of scores is left; the columns are {first_few(frame.columns, 8)}.")
     marked = [c for c in roles.rest if options.separator in c]
+    if options.layout == "auto" and not marked and options.separator != ReadOptions().separator:
+        raise ValueError(
+            f"no column of scores holds the separator {options.separator!r}; the columns are "
+            f"{first_few(roles.rest, 8)}: correct separator, or leave it out."
+        )
     if options.layout == "wide" or (options.layout == "auto" and marked):
         return _from_wide(frame, roles, marked, options)
     return _from_columns(frame, roles, options)
@@ -148,6 +153,12 @@ def _from_columns(frame: pd.DataFrame, roles: Roles, options: ReadOptions) -> Ta
         scores, classes = _ordered(values[:, None, :], roles.rest, options)
         return _parts(frame, roles, scores, options, model_names=[model], class_names=classes)
     names = roles.rest
+    called_label = [c for c in names if c.lower() in LABEL_NAMES]  # it holds fractions, else it would be the label
+    if options.layout == "auto" and roles.label is None and called_label:
+        raise ValueError(
+            f"column {called_label[0]!r} is called like labels but holds fractions: correct its values if they are "
+            "labels, or rename it (or pass layout='binary') if it holds the scores of a model."
+        )
     if len(names) == 1 and options.model_name and names[0].lower() in GENERIC_SCORES:
         names = [model]
     classes = list(options.class_names) if options.class_names is not None else ["0", "1"]

@@ -419,3 +419,8 @@ def test_installed_entry_points_show_no_traceback(tmp_path: Path) -> None:
     result = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
     assert result.returncode == 1 and result.stdout == "" and "nowhere.csv" in result.stderr
     assert "Traceback" not in result.stderr and result.stderr.count("\n") == 1
+
+
+def test_a_seed_that_no_generator_takes_is_wrong_usage() -> None:
+    result = CliRunner().invoke(app, ["demo", "--seed", str(2**32)])
+    assert result.exit_code == 2

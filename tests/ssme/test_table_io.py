@@ -226,9 +226,11 @@ def test_the_file_names_the_model(put: Any) -> None:
         ("id,a:0,a:1\n", "header but not one row"),
         (
             "id,a:0,a:1\nx,0.5\n",
-            r"1 scores are missing or NaN in 1 of 1 rows, the first in column 'a:1', row 0.*truncated",
+            r"line 2 has 2 cells, but the header has 3; correct that line .*truncated",
         ),
-        ("id,a:0,a:1\nx,0.5,0.5\ny\n", "2 scores are missing or NaN .* column 'a:0', row 1"),
+        ("id,a:0,a:1\nx,0.5,0.5\ny\n", "line 3 has 1 cells, but the header has 3"),
+        ("id,a:0,a:1,label\nx,0.5,0.5,1\ny,0.5,0.5\n", "line 3 has 3 cells, but the header has 4.*truncated"),
+        ("id,a,label\nx,0.5,0.25\ny,0.2,0.75\n", "column 'label' is called like labels but holds fractions"),
         ("id,a:0,a:1\nx,0.5,0.5\ny,0.3,0.\n", r"row 1, model 'a' sums to 0\.3"),
         ('id,a:0,a:1\nx,0.5,0.5\n"y,0.3,0.7\n', "a quoted cell is never closed .*may be truncated"),
         ("id,a:0,a:1\nx,0.5,0.5,0.5\n", "more cells than the header has names"),
@@ -595,3 +597,28 @@ def test_text_labels_of_binary_scores_need_class_names(put: Any) -> None:
     ):
         read_scores(scores, labels=labels)
     assert read_scores(scores, labels=labels, class_names=["ham", "spam"]).labels.tolist() == [-1, 1]
+
+
+def test_a_file_cut_off_at_any_byte_of_its_last_line_is_refused_or_whole(tmp_path: Path) -> None:
+    lines = ["id,a,b,label,src"] + [f"r{i},0.38712,0.54634,{i % 2},web" for i in range(5)]
+    path, whole = tmp_path / "t.csv", "\n".join(lines)
+    for cut in range(len(whole) - len(lines[-1]) + 1, len(whole) - len("web")):
+        path.write_text(whole[:cut])
+        with pytest.raises(ValueError, match="line 6 has . cells, but the header has 5"):
+            read_scores(path, group_columns=["src"])
+    path.write_text(whole)
+    assert read_scores(path, group_columns=["src"]).n_rows == 5
+
+
+def test_a_separator_that_no_column_holds_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("id,a:0,a:1\nx,0.5,0.5\ny,0.2,0.8\n")
+    with pytest.raises(ValueError, match="no column of scores holds the separator '_'"):
+        read_scores(path, separator="_")
+    assert read_scores(path).model_names == ("a",)
+
+
+def test_fractions_in_a_column_called_like_labels_can_be_declared_a_model(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("id,a,y\nx,0.5,0.25\nz,0.2,0.75\n")
+    assert read_scores(path, layout="binary").model_names == ("a", "y")
