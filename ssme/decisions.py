@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Floats = NDArray[np.float64]
-BLOCK_ELEMENTS = 2**22  # numbers in one block of pairs
 
 
 @dataclass(frozen=True)
@@ -40,10 +39,8 @@ class Selection:
     metric, group : str
     p_best : float
         Probability that no other model is better.
-    expected_regret : float
-        By how much the best model is expected to be better than this one, in units of the metric: 0 where it is sure.
-    regret_lower, regret_upper : float
-        Interval of that difference.
+    expected_regret, regret_lower, regret_upper : float
+        By how much the best model is better than this one, in units of the metric: expectation and interval.
     level : float
     runner_up : hashable or None
         The model with the second best estimate; None when there is a single one.
@@ -117,31 +114,19 @@ def compare_models(
     names = _names(found, names)
     draws, point, sign = _joint(found, greater_is_better)
     order = [m for m in _best_first(point) if np.isfinite(point[m])]
-    first, second = np.triu_indices(len(order), 1)
-    a, b = np.array(order, dtype=int)[first], np.array(order, dtype=int)[second]
-    low, high, chance = np.empty(len(a)), np.empty(len(a)), np.empty(len(a))
-    difference = sign * (point[a] - point[b])
-    size = max(1, BLOCK_ELEMENTS // max(len(draws), 1))
-    for start in range(0, len(a), size):
-        these = slice(start, start + size)
-        gap = draws[:, a[these]] - draws[:, b[these]]
-        chance[these] = _share(gap)
+    rows = []
+    for place, a in enumerate(order):
+        others = order[place + 1 :]
+        gap = draws[:, [a]] - draws[:, others]
         tails = np.quantile(sign * gap, [(1 - level) / 2, (1 + level) / 2], axis=0)
-        low[these] = np.minimum(tails[0], difference[these])
-        high[these] = np.maximum(tails[1], difference[these])
-    return pd.DataFrame(
-        {
-            "metric": found.metric,
-            "group": found.group,
-            "model_a": [names[m] for m in a],
-            "model_b": [names[m] for m in b],
-            "difference": difference,
-            "lower": low,
-            "upper": high,
-            "level": level,
-            "p_a_better": chance,
-        }
-    )
+        for b, low, high, chance in zip(others, *tails, _share(gap), strict=True):
+            gain = sign * (point[a] - point[b])
+            rows.append((names[a], names[b], gain, min(low, gain), max(high, gain), level, chance))
+    columns = ["model_a", "model_b", "difference", "lower", "upper", "level", "p_a_better"]
+    table = pd.DataFrame(rows, columns=columns)
+    table.insert(0, "metric", found.metric)
+    table.insert(1, "group", found.group)
+    return table
 
 
 def p_better(found: MetricDraws, *, greater_is_better: bool | None = None) -> Floats:
@@ -241,16 +226,11 @@ def select_best(
     Parameters
     ----------
     found, names, level, greater_is_better
-        As in :func:`compare_models`.
+        As in :func:`compare_models`. Raises ValueError where no model has an estimate.
 
     Returns
     -------
     Selection
-
-    Raises
-    ------
-    ValueError
-        Where no model has an estimate.
 
     Examples
     --------

@@ -7,8 +7,10 @@ readily counts half as much.
 
 The label of row i corrects the estimate by what the consensus had wrong there, so the variance of the correction is
 ``sum_i c_i / P_i`` for the variance c_i of what the label may do; it is least for P_i in proportion to sqrt(c_i)
-(Neyman 1934, On the two different aspects of the representative method). For accuracy c_i is the mean over the models
-of h (1 - h), h the probability that the model is right.
+(Neyman 1934, On the two different aspects of the representative method). Here c_i is the mean over the models of
+h (1 - h), h the probability that the model is right: what accuracy and calibration errors ask for. Designs for the area
+under the ROC curve and for average precision (c_i from the effect of each label on the metric) gained nothing for these
+metrics and cost the others, so one design serves all metrics.
 
 P_i is cumulative: the probability that row i is labeled by now, over all batches. The first labels, drawn at random,
 are part of the design, and a new batch adds where the sum falls short of its aim. The label of row i stands for
@@ -31,8 +33,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ssme.metrics import MetricSpec
-from ssme.posterior import BinaryDraws, LabelPosterior, TiltedDraws
+from ssme.posterior import LabelPosterior
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -41,10 +42,6 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 FLOOR = 0.2  # share of the labels that is spread evenly, in case that the consensus is sure of itself and wrong
-LOOKED_AT = (100, 2000)  # fewest and most rows whose effect is computed label by label; others take their neighbours'
-WORK = 2e7  # rows^2 x models x classes that this may cost
-BLOCK_ELEMENTS = 2**22
-OF_HITS = {"accuracy", "ece", "ece_positive"}  # the label of a row moves these by whether the vote is right alone
 EDGE = 1e-12
 
 
@@ -82,8 +79,6 @@ class LabelBatch:
 
 
 def suggest_labels(
-    specs: Sequence[MetricSpec],
-    scores: Floats,
     posterior: LabelPosterior,
     weights: Floats,
     k: int,
@@ -92,15 +87,12 @@ def suggest_labels(
     label_weight: Floats | None = None,
     seed: int | Sequence[int] = 0,
 ) -> LabelBatch:
-    """Draw k rows without a label, those more readily whose labels shrink the intervals of the metrics more.
+    """Draw k rows without a label, those more readily whose labels shrink the intervals more.
 
     Parameters
     ----------
-    specs : sequence of MetricSpec
-        What is to be estimated; several count alike.
-    scores : array (n, M, K)
     posterior : LabelPosterior
-        Of the same rows.
+        Of all n rows.
     weights : array (n,)
         Row weights; rows of weight 0 are never suggested.
     k : int
@@ -114,19 +106,40 @@ def suggest_labels(
     Returns
     -------
     LabelBatch
+
+    Raises
+    ------
+    ValueError
+        Where k is no whole number from 1 to the number of rows without a label.
+
+    Examples
+    --------
+    >>> from ssme import SSME
+    >>> second = np.random.default_rng(0).beta(0.3, 0.3, size=(500, 1))
+    >>> model = SSME(random_state=0).fit(second)
+    >>> batch = suggest_labels(model._posterior, np.ones(500), 20)
+    >>> len(batch), bool(np.abs(second[batch.rows] - 0.5).mean() < np.abs(second - 0.5).mean())
+    (20, True)
     """
-    codes, random = posterior.codes, np.random.default_rng(seed)
     counts = weights > 0
-    free = counts & (codes < 0)
+    free = counts & (posterior.codes < 0)
     _check_size(k, int(free.sum()))
-    before = inclusion_probability(codes, weights, label_weight)
+    before = inclusion_probability(posterior.codes, weights, label_weight)
+    added = added_probability(label_effects(posterior, weights, models), before, free, k)
     order = _systematic_order(posterior)
-    chosen = list(range(scores.shape[1])) if models is None else list(models)
-    effect = _effects(specs, scores, posterior, weights, chosen, order, random)
-    added = added_probability(effect, before, free, k)
-    rows = np.sort(draw_systematic(added, order[free[order]], random))
+    rows = np.sort(draw_systematic(added, order[free[order]], np.random.default_rng(seed)))
     after = np.where(counts, before + (1 - before) * added, 0.0)
     return LabelBatch(rows, added[rows], label_weights(after))
+
+
+def label_effects(posterior: LabelPosterior, weights: Floats, models: Sequence[int] | None = None) -> Floats:
+    """How far the label of each row (n,) may move the estimates, up to a factor, with the floor."""
+    hits = posterior.mean_hits()
+    if models is not None:
+        hits = hits[:, list(models)]
+    deviation = weights * np.sqrt((hits * (1 - hits)).mean(axis=1))
+    even = weights / weights.mean()
+    return (1 - FLOOR) * deviation / max(deviation.mean(), EDGE) + FLOOR * even
 
 
 def inclusion_probability(codes: Integers, weights: Floats, label_weight: Floats | None = None) -> Floats:
@@ -227,87 +240,3 @@ def _systematic_order(posterior: LabelPosterior) -> Integers:
     if middle.shape[1] == 2:
         return np.argsort(middle[:, 1], kind="stable")
     return np.lexsort((middle.max(axis=1), middle.argmax(axis=1)))
-
-
-def _effects(
-    specs: Sequence[MetricSpec],
-    scores: Floats,
-    posterior: LabelPosterior,
-    weights: Floats,
-    models: Sequence[int],
-    order: Integers,
-    random: np.random.Generator,
-) -> Floats:
-    """How far a label of each row (n,) may move the metrics, with the floor; in proportion to the aim of the design."""
-    hits = posterior.mean_hits()[:, models]
-    uncertain = weights**2 * (hits * (1 - hits)).mean(axis=1)
-    total: Floats = np.zeros(len(weights))
-    for spec in specs:
-        variance = uncertain
-        if spec.name not in OF_HITS and not spec.hard_labels_only:
-            size = np.clip(int(np.sqrt(WORK / (len(models) * scores.shape[2]))), *LOOKED_AT)
-            seen = np.sort(random.permutation(len(weights))[:size])
-            part = posterior.subset(seen)
-            exact = np.mean([_label_variance(spec, scores[seen], part, weights[seen], m) for m in models], axis=0)
-            variance = _spread_to_all(exact, seen, uncertain, order)
-        if variance.sum() > 0:
-            total += variance / variance.mean()
-    size = np.sqrt(total)
-    even = weights / weights.mean()
-    return (1 - FLOOR) * size / size.mean() + FLOOR * even if size.sum() > 0 else even
-
-
-def _spread_to_all(exact: Floats, seen: Integers, uncertain: Floats, order: Integers) -> Floats:
-    """Variances (n,) from those of the rows seen: the ratio to the uncertainty is that of neighbours in the order."""
-    if len(seen) == len(order):
-        return exact
-    place = np.empty(len(order), dtype=np.int64)
-    place[order] = np.arange(len(order))
-    along = np.argsort(place[seen])
-    ratio = exact / np.maximum(uncertain[seen], EDGE)
-    found = uncertain * np.interp(place, place[seen][along], ratio[along])
-    found[seen] = exact
-    return found
-
-
-def _label_variance(spec: MetricSpec, scores: Floats, posterior: LabelPosterior, weights: Floats, model: int) -> Floats:
-    """Variance (n,) of the metric of a model over the label of each row: the vote is right with probability h, or not.
-
-    The metric is computed with the row's vote right and with it wrong, the other labels as they are expected.
-    """
-    n = len(weights)
-    hit = posterior.mean_hits()[:, model]
-    evaluate = spec.prepare(scores[:, [model]])
-    mean = _mean_node(posterior)
-    gap: Floats = np.zeros(n)
-    size = max(1, BLOCK_ELEMENTS // n)
-    for start in range(0, n, size):
-        rows = np.arange(start, min(start + size, n))
-        values = []
-        for right in (1.0, 0.0):
-            mass = np.repeat(hit[:, None], len(rows), axis=1)
-            mass[rows, np.arange(len(rows))] = right
-            values.append(evaluate(_with_hits(mass, mean, posterior, weights, model))[:, 0])
-        gap[rows] = np.nan_to_num(values[0] - values[1])
-    return gap**2 * hit * (1 - hit)
-
-
-def _mean_node(posterior: LabelPosterior) -> Floats:
-    share = np.bincount(posterior.node_of) / posterior.n_draws
-    return np.asarray(sum(share[j] * posterior.node(int(j)) for j in np.flatnonzero(share)))
-
-
-def _with_hits(
-    mass: Floats, mean: Floats, posterior: LabelPosterior, weights: Floats, model: int
-) -> BinaryDraws | TiltedDraws:
-    """Label draws in which the vote of a model is right with the given probability (n, B); labeled rows are pinned."""
-    vote, codes = posterior.votes[:, model], posterior.codes
-    row_weights = None if np.all(weights == 1) else np.repeat(weights[:, None], mass.shape[1], axis=1)
-    if mean.shape[1] == 2:
-        second = np.where((vote == 1)[:, None], mass, 1 - mass)
-        labeled = np.flatnonzero(codes >= 0)
-        second[labeled] = (codes[labeled] == 1)[:, None]
-        return BinaryDraws(second, row_weights)
-    rest = 1 - mean[np.arange(len(vote)), vote]
-    shrink = (1 - mass) / np.maximum(rest, EDGE)[:, None]
-    return TiltedDraws(mean[None], np.zeros(mass.shape[1], dtype=np.int64), codes, vote, mass, shrink, row_weights)

@@ -19,7 +19,9 @@ FLOORS: dict[str, int] = {
         ["_validation", "_atomic", "transforms", "metrics", "bandwidth", "kernel_sums", "results", "_format"], 0
     ),
     **dict.fromkeys(["_table_io", "score_table", "_em", "consensus", "posterior", "intervals"], 1),
-    **dict.fromkeys(["_fitting", "_mixture", "_tables", "_labeled_only", "decisions", "label_design"], 2),
+    **dict.fromkeys(
+        ["_fitting", "_mixture", "_tables", "_labeled_only", "decisions", "label_design", "prevalence", "shift"], 2
+    ),
     "estimator": 3,
     **dict.fromkeys(["baselines", "report", "inspection", "_console", "_options", "adapters", "plots"], 4),
     "study": 5,
