@@ -11,19 +11,24 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import column_or_1d
 
 from ssme._validation import check_groups, check_labels, check_sample_weight, check_scores
-from ssme.consensus import hit_covariance, labeled_residual, model_bias, tilt_for_shift
+from ssme.consensus import Consensus, hit_covariance, labeled_residual, model_bias, tilt_for_shift, votes_of
 from ssme.posterior import LabelPosterior
 from ssme.score_table import ScoreTable
 
 Floats = NDArray[np.float64]
 
+DENSITIES = ("recalibrated", "kde")
+INITS = ("auto", "recalibrated", "mean-score")
+SPACES = ("joint", "pooled")
+NUMBERS = (("n_draws", 2, int), ("max_iter", 0, int), ("tol", 0, float), ("unlabeled_weight", 0, float))
 SAMPLE_SIZE = 20_000  # rows for what needs no labels; more of them change its third decimal
+MOST_LABEL_WEIGHT = 1e9
 GROUP_ROWS = 200.0  # a subgroup departs from the whole as far as a consensus learned from this many rows would
 
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """What was fitted: scores (n, M, K), codes (n,), classes (K,), weights (n,), names, groups."""
+    """What was fitted: scores (n, M, K), codes (n,), classes (K,), row weights (n,), names, groups, label weights."""
 
     scores: Floats
     codes: NDArray[np.int64]
@@ -31,6 +36,16 @@ class Rows:
     weights: Floats
     model_names: list[str] | None
     groups: dict[str, NDArray[Any]]
+    label_weight: Floats | None = None
+
+    @property
+    def of_labels(self) -> Floats:
+        """What the label of each row (n,) counts for; in sum over the labeled rows as much as their row weights."""
+        if self.label_weight is None:
+            return self.weights
+        labeled = self.codes >= 0
+        found = self.weights * self.label_weight
+        return found * (self.weights[labeled].sum() / found[labeled].sum()) if labeled.any() else found
 
 
 def read_rows(scores: Any, y: Any, sample_weight: Any, score_type: str, class_names: Sequence[Any] | None) -> Rows:
@@ -54,6 +69,28 @@ def read_rows(scores: Any, y: Any, sample_weight: Any, score_type: str, class_na
         codes, classes = check_labels(y, array.shape[0], array.shape[2], class_names=class_names)
     weights = check_sample_weight(sample_weight, array.shape[0])
     return Rows(array, codes, np.asarray(classes), weights, names, groups)
+
+
+def check_label_weight(label_weight: Any, rows: Rows) -> Floats | None:
+    """Weights (n,) of the labels as floats: finite, not negative, and not zero for every label."""
+    if label_weight is None:
+        return None
+    try:
+        found = np.array(label_weight, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError("label_weight must be numbers: pass one for each row, such as batch.label_weight.") from None
+    n, labeled = len(rows.codes), (rows.codes >= 0) & (rows.weights > 0)
+    if found.shape != (n,):
+        raise ValueError(f"label_weight has the shape {found.shape}, but there are {n} rows: pass ({n},).")
+    bad = np.flatnonzero(~np.isfinite(found) | (found < 0) | (found > MOST_LABEL_WEIGHT))
+    if len(bad):
+        raise ValueError(
+            f"label_weight[{bad[0]}] is {found[bad[0]]}: it must lie between 0 and {MOST_LABEL_WEIGHT:g}, "
+            "1 where labels are drawn at random."
+        )
+    if labeled.any() and not (found[labeled] * rows.weights[labeled]).sum() > 0:
+        raise ValueError("label_weight is 0 for every labeled row: at least one label must count.")
+    return found
 
 
 def _one_column(y: Any) -> Any:
@@ -107,13 +144,56 @@ def group_rows(rows: Rows, groups: Any) -> list[tuple[str, NDArray[np.int64]]]:
     return out
 
 
-def group_posterior(posterior: LabelPosterior, weights: Floats, normal: Floats) -> LabelPosterior:
+def group_posterior(posterior: LabelPosterior, weights: Floats, of_labels: Floats, normal: Floats) -> LabelPosterior:
     """The posterior of a subgroup: its labels correct what the whole implies for it, shrunk, and widen the draws."""
     hits = posterior.mean_hits()
-    residual, n_labeled = labeled_residual(hits, posterior.votes, posterior.codes, weights)
+    residual, n_labeled = labeled_residual(hits, posterior.votes, posterior.codes, of_labels)
     implied = np.average(hits, axis=0, weights=weights)
     covariance = hit_covariance(hits, posterior.votes, weights)
     bias = model_bias(residual, covariance, implied, n_labeled, GROUP_ROWS, ((GROUP_ROWS, 1.0),))
     slope = np.maximum(np.average(hits * (1 - hits), axis=0, weights=weights), 1e-3)
     noise = bias.draws(normal, np.zeros(len(normal), dtype=np.int64)) / slope
     return posterior.tilted(tilt_for_shift(hits, bias.expected, weights), noise)
+
+
+def check_parameters(given: dict[str, Any]) -> None:
+    """Parameters of the estimator that can be judged without data; raises ValueError naming the one that is wrong."""
+    for name, allowed in (("density", DENSITIES), ("space", SPACES)):
+        if given[name] not in allowed:
+            raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {given[name]!r}.")
+    if isinstance(given["init"], str) and given["init"] not in INITS:
+        raise ValueError(f"init must be one of {', '.join(map(repr, INITS))} or an array, got {given['init']!r}.")
+    for name, least, kind in NUMBERS:
+        value = given[name]
+        number = isinstance(value, (int, np.integer)) or (kind is float and isinstance(value, (float, np.floating)))
+        if not number or isinstance(value, bool) or not np.isfinite(value) or value < least:
+            whole = "whole " if kind is int else ""
+            raise ValueError(f"{name} must be a {whole}number of at least {least}, got {value!r}.")
+    if given["correct_bias"] not in ("auto", True, False):
+        raise ValueError(f"correct_bias must be 'auto', True or False, got {given['correct_bias']!r}.")
+
+
+def diagnose(rows: Rows, fitted: Consensus) -> dict[str, float]:
+    """Which part of the answer comes from the consensus and which from the labels, and how far they are apart."""
+    labeled = np.flatnonzero((rows.codes >= 0) & (rows.of_labels > 0))
+    found = {
+        "n_labeled": int(((rows.codes >= 0) & (rows.weights > 0)).sum()),
+        "n_unlabeled": len(rows.codes) - int((rows.codes >= 0).sum()),
+        "agreement": fitted.clues.agreement,
+        "confidence": fitted.clues.confidence,
+        "dependence": fitted.clues.dependence,
+        "implied_accuracy_without_labels": fitted.prior_accuracy,
+        "implied_accuracy_spread_without_labels": fitted.prior_spread,
+        "share_of_uncertainty_removed_by_labels": float("nan"),
+        "labels_against_consensus": float("nan"),
+    }
+    if fitted.prior_spread > 0 and len(labeled):
+        left = (fitted.accuracy_spread / fitted.prior_spread) ** 2
+        found["share_of_uncertainty_removed_by_labels"] = max(0.0, 1 - left)
+    if len(labeled):
+        w = rows.of_labels[labeled] / rows.of_labels[labeled].sum()
+        accuracy = float(w @ np.mean(votes_of(rows.scores[labeled]) == rows.codes[labeled, None], axis=1))
+        size = 1 / float(w @ w)  # labels of equal weight that would say as much (Kish 1965)
+        error = np.sqrt(accuracy * (1 - accuracy) / size + 0.25 / size**2 + fitted.prior_spread**2)
+        found["labels_against_consensus"] = float((accuracy - fitted.prior_accuracy) / error)
+    return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,13 +13,24 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ssme._fitting import group_posterior, group_rows, normal_draws, read_rows, reference_sample
+from ssme._fitting import (
+    check_label_weight,
+    check_parameters,
+    diagnose,
+    group_posterior,
+    group_rows,
+    normal_draws,
+    read_rows,
+    reference_sample,
+)
 from ssme._labeled_only import labeled_only as labeled_only_draws
 from ssme._mixture import Mixture, density_weights, fit_mixture, log_density
+from ssme._questions import Metric, Questions
 from ssme._tables import to_frame, warn_undefined
 from ssme._validation import check_level, check_scores
 from ssme.consensus import PooledNodes, fit_bias, fit_consensus, systematic, votes_of
 from ssme.intervals import draw_metrics, row_ranks
+from ssme.label_design import design_weights
 from ssme.metrics import MetricSpec, get_metric
 from ssme.posterior import FixedNode, LabelPosterior
 from ssme.results import MetricDraws
@@ -26,16 +38,12 @@ from ssme.score_table import ScoreTable
 from ssme.transforms import additive_log_ratio, normalize
 
 Floats = NDArray[np.float64]
-Metric = str | MetricSpec | Callable[..., Any]
 
-DENSITIES = ("recalibrated", "kde")
-INITS = ("auto", "recalibrated", "mean-score")
-SPACES = ("joint", "pooled")
 FEW_LABELS = 10
 DISAGREEMENT = 2.5  # standard deviations between what the labels and the consensus say
 
 
-class SSME(ClassifierMixin, BaseEstimator):
+class SSME(Questions, ClassifierMixin, BaseEstimator):
     """Semi-supervised model evaluation: estimate metrics of several classifiers from few labels and many scores.
 
     The default (`density="recalibrated"`) takes the consensus of the models as a prior for every label, learns from
@@ -142,7 +150,13 @@ class SSME(ClassifierMixin, BaseEstimator):
         self.class_names = class_names
         self.random_state = random_state
 
-    def fit(self, scores: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> SSME:
+    def fit(
+        self,
+        scores: Any,
+        y: Any = None,
+        sample_weight: ArrayLike | None = None,
+        label_weight: ArrayLike | None = None,
+    ) -> SSME:
         """Fit to the scores of all rows and the labels of some.
 
         Parameters
@@ -155,6 +169,10 @@ class SSME(ClassifierMixin, BaseEstimator):
             What a row counts for; an integer does what repeating the row does (but for the edges of the bins of
             `ece_positive`, which are those of the rows given). Weights are counts of rows: weights that sum to 1 say
             that there is one row, and intervals are as wide as that.
+        label_weight : array-like (n,), optional
+            What the label of a row counts for beside other labels, where the rows to label were not drawn at random:
+            `label_weight` of the batch from :meth:`suggest_labels`. Only the proportions between the labeled rows
+            matter to the estimates. The rounds of EM (`density="kde"`) have no use for it.
 
         Returns
         -------
@@ -166,17 +184,18 @@ class SSME(ClassifierMixin, BaseEstimator):
         ValueError
             Where scores, labels or parameters cannot be used; the message names row, model or parameter.
         """
-        self._check_parameters()
+        check_parameters(self.get_params(deep=False))
         if not isinstance(scores, ScoreTable):
             validate_data(self, scores, reset=True, skip_check_array=True)
         rows = read_rows(scores, y, sample_weight, self.score_type, self.class_names)
+        rows = replace(rows, label_weight=check_label_weight(label_weight, rows))
         p = normalize(rows.scores)
         self._rows, self._p = rows, p
         self._rank = row_ranks(rows.scores, rows.codes, rows.weights)
         self._sample = reference_sample(self._rank)
         self._seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         self.classes_, self.model_names_ = rows.classes, rows.model_names
-        self._consensus = fit_consensus(p, rows.codes, rows.weights, self._sample, self.n_draws)
+        self._consensus = fit_consensus(p, rows.codes, rows.weights, rows.of_labels, self._sample, self.n_draws)
         self._mixture = self._fit_mixture() if self.density == "kde" else None
         em = self._mixture.em if self._mixture is not None else None
         self.n_iter_, self.converged_ = (max(em.n_iter, 1), em.converged) if em is not None else (1, True)
@@ -193,7 +212,7 @@ class SSME(ClassifierMixin, BaseEstimator):
         self._posterior = self._make_posterior(mean, node, node_of)
         self.responsibilities_ = _pinned(mean, rows.codes)
         self.priors_ = np.average(self.responsibilities_, axis=0, weights=rows.weights)
-        self.diagnostics_ = self._diagnose()
+        self.diagnostics_ = diagnose(rows, self._consensus)
         return self
 
     def estimate(
@@ -250,7 +269,8 @@ class SSME(ClassifierMixin, BaseEstimator):
             posterior = self._posterior
             if name != "all":
                 normal = normal_draws(self._p, self.n_draws, [self._seed, 7])
-                posterior = group_posterior(posterior.subset(members), rows.weights[members], normal)
+                weights = rows.weights[members], rows.of_labels[members]
+                posterior = group_posterior(posterior.subset(members), *weights, normal)
             ranks = np.argsort(np.argsort(self._rank[members]))
             found = draw_metrics(specs, rows.scores[members], posterior, rows.weights[members], ranks, self._seed)
             for i, (spec, (point, draws)) in enumerate(zip(specs, found, strict=True)):
@@ -287,27 +307,6 @@ class SSME(ClassifierMixin, BaseEstimator):
 
     # -- fitting -------------------------------------------------------------------------------------------------------
 
-    def _check_parameters(self) -> None:
-        for name, allowed in (("density", DENSITIES), ("space", SPACES)):
-            if getattr(self, name) not in allowed:
-                raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {getattr(self, name)!r}.")
-        if isinstance(self.init, str) and self.init not in INITS:
-            raise ValueError(f"init must be one of {', '.join(map(repr, INITS))} or an array, got {self.init!r}.")
-        for name, least, kind in (
-            ("n_draws", 2, int),
-            ("max_iter", 0, int),
-            ("tol", 0, float),
-            ("unlabeled_weight", 0, float),
-        ):
-            value = getattr(self, name)
-            number = isinstance(value, (int, np.integer)) or (kind is float and isinstance(value, (float, np.floating)))
-            if not number or isinstance(value, bool) or not np.isfinite(value) or value < least:
-                raise ValueError(
-                    f"{name} must be a {'whole ' if kind is int else ''}number of at least {least}, got {value!r}."
-                )
-        if self.correct_bias not in ("auto", True, False):
-            raise ValueError(f"correct_bias must be 'auto', True or False, got {self.correct_bias!r}.")
-
     def _fit_mixture(self) -> Mixture:
         return fit_mixture(
             self._space(self._p),
@@ -335,7 +334,7 @@ class SSME(ClassifierMixin, BaseEstimator):
         self, mean: Floats, node: Callable[[int], Floats], node_of: NDArray[np.int64]
     ) -> LabelPosterior:
         rows, votes = self._rows, votes_of(self._rows.scores)
-        bias, tilt, slope = fit_bias(mean, votes, rows.codes, rows.weights, self._sample)
+        bias, tilt, slope = fit_bias(mean, votes, rows.codes, rows.weights, rows.of_labels, self._sample)
         noise = np.zeros((self.n_draws, votes.shape[1]))
         if self.correct_bias is True or (self.correct_bias == "auto" and self.density != "kde"):
             normal, component = (
@@ -347,33 +346,6 @@ class SSME(ClassifierMixin, BaseEstimator):
         else:
             tilt = np.zeros(votes.shape[1])
         return LabelPosterior(node, node_of, rows.codes, votes, tilt, noise, hard=self.density == "kde")
-
-    def _diagnose(self) -> dict[str, float]:
-        rows, fitted = self._rows, self._consensus
-        labeled = np.flatnonzero((rows.codes >= 0) & (rows.weights > 0))
-        found = {
-            "n_labeled": len(labeled),
-            "n_unlabeled": len(rows.codes) - int((rows.codes >= 0).sum()),
-            "agreement": fitted.clues.agreement,
-            "confidence": fitted.clues.confidence,
-            "dependence": fitted.clues.dependence,
-            "implied_accuracy_without_labels": fitted.prior_accuracy,
-            "implied_accuracy_spread_without_labels": fitted.prior_spread,
-            "share_of_uncertainty_removed_by_labels": float("nan"),
-            "labels_against_consensus": float("nan"),
-        }
-        if fitted.prior_spread > 0 and len(labeled):
-            found["share_of_uncertainty_removed_by_labels"] = max(
-                0.0, 1 - (fitted.accuracy_spread / fitted.prior_spread) ** 2
-            )
-        if len(labeled):
-            right = np.mean(votes_of(rows.scores[labeled]) == rows.codes[labeled, None], axis=1)
-            accuracy = float(np.average(right, weights=rows.weights[labeled]))
-            error = np.sqrt(
-                accuracy * (1 - accuracy) / len(labeled) + 0.25 / len(labeled) ** 2 + fitted.prior_spread**2
-            )
-            found["labels_against_consensus"] = float((accuracy - fitted.prior_accuracy) / error)
-        return found
 
     def _space(self, p: Floats) -> Floats:
         if self.space == "pooled":
@@ -391,10 +363,13 @@ class SSME(ClassifierMixin, BaseEstimator):
 
     def _labeled_only(self, metrics: Metric | Iterable[Metric], groups: Any) -> list[MetricDraws]:
         rows, specs = self._rows, self._specs(metrics)
+        weights = rows.weights
+        if rows.label_weight is not None:
+            weights = design_weights(rows.codes, rows.weights, rows.label_weight)
         out: list[list[MetricDraws]] = [[] for _ in specs]
         for name, members in group_rows(rows, groups):
             found = labeled_only_draws(
-                specs, rows.scores[members], rows.codes[members], rows.weights[members], seed=self._seed
+                specs, rows.scores[members], rows.codes[members], weights[members], seed=self._seed
             )
             few = ("few-labels",) if (rows.codes[members] >= 0).sum() < FEW_LABELS else ()
             for i, (spec, (point, draws)) in enumerate(zip(specs, found, strict=True)):

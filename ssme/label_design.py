@@ -166,6 +166,24 @@ def inclusion_probability(codes: Integers, weights: Floats, label_weight: Floats
     return found
 
 
+def design_weights(codes: Integers, weights: Floats, label_weight: Floats) -> Floats:
+    """Row weights (n,) with which the labeled rows alone stand for all rows: w / P, in sum over the labels as before.
+
+    The ratio estimator of Hajek (1971) over the design that the weights of the labels come from.
+
+    Examples
+    --------
+    >>> codes, even = np.array([0, 1, -1, -1, -1, -1]), np.ones(6)
+    >>> design_weights(codes, even, label_weights(np.array([0.8, 0.2, 0.25, 0.25, 0.25, 0.25]))).round(2)
+    array([0.4 , 1.6 , 1.28, 1.28, 1.28, 1.28])
+    """
+    out = weights / np.maximum(inclusion_probability(codes, weights, label_weight), EDGE)
+    labeled = (codes >= 0) & (weights > 0)
+    if labeled.any():
+        out *= weights[labeled].sum() / out[labeled].sum()
+    return out
+
+
 def label_weights(probability: Floats) -> Floats:
     """Weight (n,) of the label of every row for its probability of being labeled: 1 where labels are drawn at random.
 

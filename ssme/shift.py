@@ -121,6 +121,11 @@ def shift_test(
     ShiftTest
         With p values NaN where there are fewer than two rows of either kind.
 
+    Raises
+    ------
+    ValueError
+        Where alpha does not lie between 0 and 1.
+
     Examples
     --------
     >>> random = np.random.default_rng(0)
@@ -129,6 +134,8 @@ def shift_test(
     >>> shift_test(p, np.arange(500) < 30).shifted, shift_test(p, second[:, 0] > 0.9).shifted
     (False, True)
     """
+    if not isinstance(alpha, (int, float)) or not 0 < alpha < 1:
+        raise ValueError(f"alpha must be a number strictly between 0 and 1, got {alpha!r}.")
     labeled = np.asarray(labeled, dtype=bool)
     pooled = p.mean(axis=1)
     confidence = pooled.max(axis=1)

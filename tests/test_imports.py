@@ -22,13 +22,14 @@ FLOORS: dict[str, int] = {
     **dict.fromkeys(
         ["_fitting", "_mixture", "_tables", "_labeled_only", "decisions", "label_design", "prevalence", "shift"], 2
     ),
-    "estimator": 3,
-    **dict.fromkeys(["baselines", "report", "inspection", "_console", "_options", "adapters", "plots"], 4),
-    "study": 5,
-    **dict.fromkeys(["demo", "_study_command", "cli"], 6),
-    "__main__": 7,
+    "_questions": 3,
+    "estimator": 4,
+    **dict.fromkeys(["baselines", "report", "inspection", "_console", "_options", "adapters", "plots"], 5),
+    "study": 6,
+    **dict.fromkeys(["demo", "_study_command", "cli"], 7),
+    "__main__": 8,
 }
-APART = {0, 2, 3}  # on these floors modules do not import each other
+APART = {0, 2}  # on these floors modules do not import each other
 ARRAYS_ONLY = {name for name, floor in FLOORS.items() if floor == 0} - {"_format"}
 # Imported inside functions only.
 LATE = {"torch", "matplotlib", "KDEpy", "pyarrow", "transformers", "datasets", "plotly", "jinja2"}

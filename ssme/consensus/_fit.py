@@ -87,8 +87,10 @@ class Consensus:
     accuracy_spread: float
 
 
-def fit_consensus(p: Floats, codes: Codes, weights: Floats, sample: NDArray[np.int64], n_draws: int) -> Consensus:
-    """Fit to probabilities (n, M, K), class codes (n,) with -1 = unlabeled and row weights (n,).
+def fit_consensus(
+    p: Floats, codes: Codes, weights: Floats, of_labels: Floats, sample: NDArray[np.int64], n_draws: int
+) -> Consensus:
+    """Fit to probabilities (n, M, K), class codes (n,) with -1 = unlabeled, weights (n,) of rows and of labels.
 
     What needs no labels is computed on the rows in `sample`.
     """
@@ -105,7 +107,7 @@ def fit_consensus(p: Floats, codes: Codes, weights: Floats, sample: NDArray[np.i
     for pool in pools:
         log_scores, at_labels = pool.log_scores(q), pool.log_scores(p[labeled])
         prior_of = temperature_prior(log_scores, shares, clues, w)
-        label_data = (at_labels, codes[labeled], weights[labeled], prior_of)
+        label_data = (at_labels, codes[labeled], of_labels[labeled], prior_of)
         nodes, log_evidence = posterior_nodes(*label_data)
         posterior.append(nodes)
         evidence.append(np.log(pool.weight) + log_evidence)
@@ -150,14 +152,19 @@ def _implied_accuracies(draws: ConsensusNodes, p: Floats, shares: Floats, weight
 
 
 def fit_bias(
-    mean: Floats, votes: NDArray[np.int64], codes: Codes, weights: Floats, sample: NDArray[np.int64]
+    mean: Floats,
+    votes: NDArray[np.int64],
+    codes: Codes,
+    weights: Floats,
+    of_labels: Floats,
+    sample: NDArray[np.int64],
 ) -> tuple[ModelBias, Floats, Floats]:
     """Bias of the accuracies that responsibilities (n, K) imply, the tilt (M,) its mean asks for, and its slope (M,).
 
     The slope is how fast the mean accuracy of a model moves with its tilt.
     """
     hits = np.take_along_axis(mean, votes, axis=1)
-    residual, n_labeled = labeled_residual(hits, votes, codes, weights)
+    residual, n_labeled = labeled_residual(hits, votes, codes, of_labels)
     hits, votes, w = hits[sample], votes[sample], weights[sample]
     implied = np.average(hits, axis=0, weights=w)
     bias = model_bias(residual, hit_covariance(hits, votes, w), implied, n_labeled)

@@ -97,7 +97,7 @@ def test_unreachable_targets_leave_a_usable_prior():
     # two good models and one that guesses: no consensus makes all three as good as agreement of the good two
     p, truth = simulate(500, 3, 5, strength=5.0)
     p[:, 2] = np.roll(p[:, 2], 1, axis=0)
-    found = fit_consensus(p, np.full(500, -1), np.ones(500), np.arange(500), 100)
+    found = fit_consensus(p, np.full(500, -1), np.ones(500), np.ones(500), np.arange(500), 100)
     assert found.nodes.log_temperature.max() < 6
     accuracy = np.mean(votes_of(p) == truth[:, None])
     assert found.prior_accuracy == pytest.approx(accuracy, abs=0.1)
@@ -204,9 +204,9 @@ def test_labels_pull_the_consensus():
     accuracy = []
     for y in (truth, wrong):
         codes = np.where(np.arange(400) < 40, y, -1)
-        nodes = fit_consensus(p, codes, np.ones(400), np.arange(400), 100).nodes
+        nodes = fit_consensus(p, codes, np.ones(400), np.ones(400), np.arange(400), 100).nodes
         mean = nodes.mean(p)
-        bias, tilt, slope = fit_bias(mean, votes_of(p), codes, np.ones(400), np.arange(400))
+        bias, tilt, slope = fit_bias(mean, votes_of(p), codes, np.ones(400), np.ones(400), np.arange(400))
         accuracy.append(np.take_along_axis(mean, votes_of(p), axis=1).mean())
         assert np.sign(tilt).tolist() == np.sign(bias.expected).tolist() and (slope > 0).all()
     assert accuracy[0] > accuracy[1] + 0.2
