@@ -20,6 +20,7 @@ import torch
 from torch import Tensor
 
 from ssl_zoo.masking import DIAGNOSTICS, MaskingVerdict, Summary, detect_masking
+from ssl_zoo.targets import one_hot
 
 __all__ = [
     "DIAGNOSTICS", "EpochPool", "MaskingVerdict", "Summary", "cci", "detect_masking", "grad_align",
@@ -86,7 +87,7 @@ def sem_drift(logits_l: Tensor, y_l: Tensor, logits_u: Tensor, pseudo: Tensor, m
 def _class_means(logits: Tensor, classes: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
     """Weighted mean logits and total weight by class; a class without weight gets mean 0."""
     n_classes = logits.shape[1]
-    member = torch.nn.functional.one_hot(classes.long().clamp(0, n_classes - 1), n_classes).to(logits.dtype)
+    member = one_hot(classes.long().clamp(0, n_classes - 1), n_classes, logits.dtype)
     member = member * (weight * ((classes >= 0) & (classes < n_classes)))[:, None]  # an unknown class joins none
     mass = member.sum(0)
     return (member.T @ logits) / torch.where(mass > 0, mass, 1)[:, None], mass

@@ -1,7 +1,9 @@
 """Algorithms by name: register, list, create. An algorithm of your own is one file that never touches this package.
 
-Examples -------- Supervised training with label smoothing, written outside the package. Annotated class attributes
-with a default are options:
+Examples
+--------
+Supervised training with label smoothing, written outside the package. Annotated class attributes with a default are
+options:
 
 >>> import torch
 >>> from ssl_zoo.algorithms.base import Algorithm, StepContext, StepResult, forward
@@ -33,7 +35,8 @@ Traceback (most recent call last):
     ...
 ValueError: smooth-supervised has no option 'smothing' (did you mean 'smoothing'?); its options are: mu, smoothing.
 
-Import the file before you train (`import my_algorithm`), and the name is known everywhere. To take it away again:
+Import the file before you train (`import my_algorithm`, or `import_file` from a path, which is what ``ssl-zoo train
+--import`` does), and the name is known everywhere. To take it away again:
 
 >>> unregister("smooth-supervised")
 """
@@ -42,13 +45,16 @@ from __future__ import annotations
 
 import difflib
 import importlib
+import importlib.util
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from ssl_zoo.algorithms.base import Algorithm
 
-__all__ = ["algorithm_class", "create_algorithm", "list_algorithms", "register", "unregister"]
+__all__ = ["algorithm_class", "create_algorithm", "import_file", "list_algorithms", "register", "unregister"]
 
 _REGISTRY: dict[str, type[Algorithm]] = {}
 _T = TypeVar("_T", bound="type[Algorithm]")
@@ -75,6 +81,32 @@ def register(name: str) -> Callable[[_T], _T]:
 def unregister(name: str) -> None:
     """Forget an algorithm, for tests and notebooks that define one twice."""
     del _REGISTRY[_key(algorithm_class(name).name)]
+
+
+def import_file(path: str | Path) -> None:
+    """Run a Python file for the algorithms that it registers.
+
+    Examples
+    --------
+    >>> import_file("nowhere.py")
+    Traceback (most recent call last):
+        ...
+    FileNotFoundError: there is no file nowhere.py with algorithms to import.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise FileNotFoundError(f"there is no file {path} with algorithms to import.")
+    name = f"ssl_zoo_file_{path.resolve().stem}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise ValueError(f"{path} is no Python file; its name must end in .py.")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # dataclasses look their module up there
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        del sys.modules[name]
+        raise ValueError(f"{path} could not be imported: {type(error).__name__}: {error}") from error
 
 
 def list_algorithms(open_world: bool | None = None) -> list[str]:

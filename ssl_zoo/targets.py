@@ -41,9 +41,7 @@ def sharpen(p: Tensor, temperature: float) -> Tensor:
     return (p.clamp_min(torch.finfo(p.dtype).tiny).log() / temperature).softmax(-1)
 
 
-def annealing_threshold(
-    schedule: Literal["none", "linear", "log", "exp"], progress: float, n_classes: int
-) -> float:
+def annealing_threshold(schedule: Literal["none", "linear", "log", "exp"], progress: float, n_classes: int) -> float:
     """UDA's training-signal annealing: labeled rows whose true class has a higher probability are left out for now.
 
     ``eta = a (1 - 1/C) + 1/C`` with ``a = t``, ``1 - exp(-5 t)`` or ``exp(5 (t - 1))``; "none" is 1, so that all rows

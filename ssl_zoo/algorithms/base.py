@@ -9,23 +9,27 @@ without leaving a trace.
 from __future__ import annotations
 
 import contextlib
-import difflib
 import inspect
-import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
 from torch import Tensor, nn
 
+from ssl_zoo.algorithms._options import checked_options
+from ssl_zoo.algorithms._passes import View, compile_features, eager, forward, frozen_batch_norm, peek
 from ssl_zoo.losses import full_precision
 
 if TYPE_CHECKING:
     from ssl_zoo.data.augmentation import Augmenter
     from ssl_zoo.data.loaders import Batch
 
-__all__ = ["Algorithm", "EpochContext", "StepContext", "StepResult", "View", "forward", "frozen_batch_norm", "peek"]
+# The passes are part of what a method is written with, so they are found here too.
+__all__ = [
+    "Algorithm", "EpochContext", "StepContext", "StepResult", "View", "compile_features", "eager", "forward",
+    "frozen_batch_norm", "peek",
+]  # fmt: skip
 
 
 @dataclass
@@ -127,57 +131,12 @@ class EpochContext:
     def apply(self, function: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
         """``function`` of the plain views of ``x``, in batches and with the student in eval mode."""
         training = self.model.training
+        device = next(self.model.parameters()).device  # the arrays may wait in the host's memory
         self.model.eval()
         try:
-            return torch.cat([function(self.augment.plain(part)) for part in x.split(self.batch_size)])
+            return torch.cat([function(self.augment.plain(part.to(device))) for part in x.split(self.batch_size)])
         finally:
             self.model.train(training)
-
-
-class View(NamedTuple):
-    """One view after the network: ``h`` is what goes into ``model.head``, ``logits`` (float32 or better) what comes
-    out."""
-
-    h: Tensor
-    logits: Tensor
-
-
-def forward(model: Any, *views: Tensor) -> list[View]:
-    """All views in ONE concatenated pass, cut apart again."""
-    h = model.features(torch.cat(views) if len(views) > 1 else views[0])
-    logits = full_precision(model.head(h))
-    sizes = [len(v) for v in views]
-    return [View(a, b) for a, b in zip(h.split(sizes), logits.split(sizes), strict=True)]
-
-
-@torch.no_grad()
-def peek(model: nn.Module, *views: Tensor) -> list[View]:
-    """`forward` without gradient and without a trace in the running statistics: for pseudo-labels."""
-    with frozen_batch_norm(model):
-        out = forward(model, *views)
-    # Weights that autocast cast here carry no graph; some versions of torch reuse them in the pass with gradient.
-    torch.clear_autocast_cache()
-    return out
-
-
-@contextlib.contextmanager
-def frozen_batch_norm(model: nn.Module, *, teacher: bool = False) -> Iterator[None]:
-    """Batch-norm layers in train mode normalise by their batch but leave their running statistics alone.
-
-    A teacher is in eval mode; with ``teacher=True`` its batch-norm layers normalise by the batch all the same. Its
-    targets then belong to the same function as the student's prediction on that batch. (On its running statistics,
-    which come from few labeled samples, Mean Teacher and ICT fell 10 to 20 points below supervised training on USPS.)
-    """
-    layers = [m for m in model.modules() if isinstance(m, nn.modules.batchnorm._BatchNorm)]
-    layers = [m for m in layers if teacher or m.training]  # a student in eval mode goes on reading its statistics
-    before = [(m.training, m.track_running_stats) for m in layers]
-    for m in layers:
-        m.training, m.track_running_stats = True, False
-    try:
-        yield
-    finally:
-        for m, (training, track) in zip(layers, before, strict=True):
-            m.training, m.track_running_stats = training, track
 
 
 class Algorithm(nn.Module):
@@ -216,7 +175,7 @@ class Algorithm(nn.Module):
         if self.per_sample and n_unlabeled is None:
             raise ValueError(f"{self.name} remembers each unlabeled sample: give n_unlabeled, the size of the pool.")
         self.n_classes, self.n_labeled, self.n_unlabeled = n_classes, n_labeled, n_unlabeled
-        for key, value in _checked_options(type(self), options).items():
+        for key, value in checked_options(self.name, self.option_defaults(), self.choices, options).items():
             setattr(self, key, value)
 
     @classmethod
@@ -285,51 +244,3 @@ class Algorithm(nn.Module):
     def extra_repr(self) -> str:
         """Options, for ``repr``."""
         return ", ".join(f"{key}={value!r}" for key, value in self.options().items())
-
-
-_UNIT = {"tau", "momentum", "warmup_share", "mask_share"}
-_POSITIVE = {"temperature", "alpha", "xi", "n_sigma", "cap", "mu", "hidden", "dim", "scale", "window", "inner_lr"}
-
-
-def _checked_options(cls: type[Algorithm], options: Mapping[str, Any]) -> dict[str, Any]:
-    """The options with numbers made of the default's kind; a wrong name, kind or range is an error."""
-    defaults, checked = cls.option_defaults(), {}
-    for key, value in options.items():
-        if key not in defaults:
-            near = difflib.get_close_matches(key, defaults, n=1)
-            hint = f" (did you mean {near[0]!r}?)" if near else ""
-            raise ValueError(f"{cls.name} has no option {key!r}{hint}; its options are: {', '.join(sorted(defaults))}.")
-        checked[key] = _checked_value(cls, key, value, defaults[key])
-    return checked
-
-
-def _checked_value(cls: type[Algorithm], key: str, value: Any, default: Any) -> Any:
-    if key in cls.choices:
-        if value not in cls.choices[key]:
-            raise ValueError(f"{cls.name}: {key} is {value!r}; it must be one of {', '.join(cls.choices[key])}.")
-        return value
-    if isinstance(default, bool) or isinstance(value, bool):
-        if not (isinstance(default, bool) and isinstance(value, bool)):
-            raise ValueError(f"{cls.name}: {key} is {value!r}; it must be {_kind(default)}.")
-        return value
-    if (value is None and default is None) or not isinstance(default, (int, float, str, type(None))):
-        return value
-    if isinstance(default, str):
-        if not isinstance(value, str):
-            raise ValueError(f"{cls.name}: {key} is {value!r}; it must be {_kind(default)}.")
-        return value
-    whole = isinstance(default, int) or default is None
-    if not isinstance(value, int if whole else (int, float)):
-        raise ValueError(f"{cls.name}: {key} is {value!r}; it must be {_kind(default)}.")
-    lowest = -math.inf if default is not None and default < 0 else 0.0
-    highest = 1.0 if key in _UNIT else math.inf
-    if not (lowest <= value <= highest and math.isfinite(value)) or (key in _POSITIVE and value == 0):
-        bound = "in [0, 1]" if key in _UNIT else "above 0" if key in _POSITIVE else "0 or more"
-        raise ValueError(f"{cls.name}: {key} is {value!r}; it must be {bound}.")
-    return value if whole else float(value)
-
-
-def _kind(default: Any) -> str:
-    if isinstance(default, bool):
-        return "true or false"
-    return {int: "a whole number", float: "a number", str: "a word", type(None): "a whole number"}[type(default)]

@@ -71,8 +71,14 @@ class CAFA(Algorithm):
         judged = nn.functional.softplus(judge_l).mean() + nn.functional.softplus(-judge_u).mean()
         return StepResult(
             loss=loss_l + self.lam * linear_ramp(ctx.progress, self.ramp) * consistency + align + judged,
-            loss_l=loss_l, loss_u=consistency, logits_l=labeled.logits, logits_u_weak=z[len(x_l) :],
-            mask_u=w_u, pseudo=q.argmax(-1), h_l=labeled.h, h_u_strong=view.h,
+            loss_l=loss_l,
+            loss_u=consistency,
+            logits_l=labeled.logits,
+            logits_u_weak=z[len(x_l) :],
+            mask_u=w_u,
+            pseudo=q.argmax(-1),
+            h_l=labeled.h,
+            h_u_strong=view.h,
             logs={"align": align, "judge": judged, "shift_u": shift_u.mean()},
         )
 

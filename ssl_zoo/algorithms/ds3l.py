@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from ssl_zoo.algorithms.base import Algorithm, StepContext, StepResult, forward, frozen_batch_norm, peek
+from ssl_zoo.algorithms.base import Algorithm, StepContext, StepResult, eager, forward, frozen_batch_norm, peek
 from ssl_zoo.losses import cross_entropy, exp_ramp, full_precision, squared_error
 from ssl_zoo.registry import register
 from ssl_zoo.targets import one_hot, probabilities
@@ -85,8 +85,14 @@ class DS3L(Algorithm):
         loss_u = weighted(squared_error(view.logits.softmax(-1), q), w)
         return StepResult(
             loss=loss_l + lam * loss_u,
-            loss_l=loss_l, loss_u=loss_u, logits_l=labeled.logits, logits_u_weak=target.logits,
-            mask_u=w, pseudo=q.argmax(-1), h_l=labeled.h, h_u_strong=view.h,
+            loss_l=loss_l,
+            loss_u=loss_u,
+            logits_l=labeled.logits,
+            logits_u_weak=target.logits,
+            mask_u=w,
+            pseudo=q.argmax(-1),
+            h_l=labeled.h,
+            h_u_strong=view.h,
         )
 
     def net_weights(self, p: Tensor, phi: Tensor) -> Tensor:
@@ -96,15 +102,16 @@ class DS3L(Algorithm):
         return torch.sigmoid((p @ w1.view(h, c).T + b1).relu() @ w2 + b2)
 
     def outer_step(self, ctx: StepContext, x_l: Tensor, u_1: Tensor, u_2: Tensor, lam: float) -> None:
-        """Adam on ``CE_l(theta')``. With v its gradient at theta', the chain rule gives ``-a d<v, grad_theta
-        L_u(phi)> / d phi``,
+        """Adam on ``CE_l(theta')``.
 
-        which needs second derivatives of the unlabeled term only.
+        With v its gradient at theta', the chain rule gives ``-a d<v, grad_theta L_u(phi)> / d phi``, which needs second
+        derivatives of the unlabeled term only.
         """
-        model = getattr(ctx.model, "_orig_mod", ctx.model)  # a compiled module has no second derivatives
+        model = ctx.model
         names = {key: p for key, p in model.named_parameters() if p.requires_grad}
-        theta = list(names.values())
-        with torch.enable_grad(), frozen_batch_norm(model), torch.autocast(x_l.device.type, enabled=False):
+        theta: list[Tensor] = list(names.values())
+        full = torch.autocast(x_l.device.type, enabled=False)
+        with torch.enable_grad(), eager(model), frozen_batch_norm(model), full:
             (target,) = peek(model, u_1)
             q = probabilities(target.logits)
             phi = self.phi.clone().requires_grad_()

@@ -54,8 +54,14 @@ class FixAStep(Algorithm):
         loss_u = masked_mean(cross_entropy(strong.logits, pseudo), mask)
         return StepResult(
             loss=loss_l + self.lam * loss_u,
-            loss_l=loss_l, loss_u=loss_u, logits_l=mixed.logits, logits_u_weak=weak.logits,
-            mask_u=mask, pseudo=pseudo, h_l=mixed.h, h_u_strong=strong.h,
+            loss_l=loss_l,
+            loss_u=loss_u,
+            logits_l=mixed.logits,
+            logits_u_weak=weak.logits,
+            mask_u=mask,
+            pseudo=pseudo,
+            h_l=mixed.h,
+            h_u_strong=strong.h,
         )
 
     def step(self, ctx: StepContext, optimizer: torch.optim.Optimizer) -> StepResult:

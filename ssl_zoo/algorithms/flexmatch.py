@@ -50,7 +50,13 @@ class FlexMatch(WeakStrong):
         loss_u = masked_mean(cross_entropy(strong.logits, pseudo), mask)
         return StepResult(
             loss=loss_l + self.lam * loss_u,
-            loss_l=loss_l, loss_u=loss_u, logits_l=labeled.logits, logits_u_weak=weak.logits,
-            mask_u=mask, pseudo=pseudo, h_l=labeled.h, h_u_strong=strong.h,
+            loss_l=loss_l,
+            loss_u=loss_u,
+            logits_l=labeled.logits,
+            logits_u_weak=weak.logits,
+            mask_u=mask,
+            pseudo=pseudo,
+            h_l=labeled.h,
+            h_u_strong=strong.h,
             logs={"beta_mean": self.threshold.beta().mean()},
         )

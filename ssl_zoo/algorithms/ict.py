@@ -24,8 +24,10 @@ class ICT(Algorithm):
     Sources disagree: the authors draw one lam a batch, here it is one a sample (same expectation, less variance);
     they mix the labeled samples as well.
 
-    References ---------- Verma, Kawaguchi, Lamb, Kannala, Solin, Bengio, Lopez-Paz. Interpolation consistency
-    training for semi-supervised learning. Neural Networks 2022 (first at IJCAI 2019).
+    References
+    ----------
+    Verma, Kawaguchi, Lamb, Kannala, Solin, Bengio, Lopez-Paz. Interpolation consistency training for semi-
+    supervised learning. Neural Networks 2022 (first at IJCAI 2019).
     """
 
     uses_teacher = True
@@ -50,6 +52,12 @@ class ICT(Algorithm):
         loss_u = squared_error(mixed.logits.softmax(-1), q).mean()
         return StepResult(
             loss=loss_l + self.weight * linear_ramp(ctx.progress, self.ramp) * loss_u,
-            loss_l=loss_l, loss_u=loss_u, logits_l=labeled.logits, logits_u_weak=z_teacher,
-            mask_u=torch.ones_like(q[:, 0]), pseudo=p_teacher.argmax(-1), h_l=labeled.h, h_u_strong=mixed.h,
+            loss_l=loss_l,
+            loss_u=loss_u,
+            logits_l=labeled.logits,
+            logits_u_weak=z_teacher,
+            mask_u=torch.ones_like(q[:, 0]),
+            pseudo=p_teacher.argmax(-1),
+            h_l=labeled.h,
+            h_u_strong=mixed.h,
         )

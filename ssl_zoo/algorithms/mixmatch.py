@@ -53,8 +53,14 @@ class MixMatch(Algorithm):
         loss_u = squared_error(unlabeled.logits.softmax(-1), target[len(x_l) :]).mean()
         return StepResult(
             loss=loss_l + self.lam_u * linear_ramp(ctx.progress, self.ramp) * loss_u,
-            loss_l=loss_l, loss_u=loss_u, logits_l=labeled.logits, logits_u_weak=z_weak,
-            mask_u=torch.ones_like(q[:, 0]), pseudo=q.argmax(-1), h_l=labeled.h, h_u_strong=unlabeled.h,
+            loss_l=loss_l,
+            loss_u=loss_u,
+            logits_l=labeled.logits,
+            logits_u_weak=z_weak,
+            mask_u=torch.ones_like(q[:, 0]),
+            pseudo=q.argmax(-1),
+            h_l=labeled.h,
+            h_u_strong=unlabeled.h,
         )
 
 

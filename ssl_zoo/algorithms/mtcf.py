@@ -108,8 +108,15 @@ class MTCF(Algorithm):
         mask: Tensor,
     ) -> StepResult:
         return StepResult(
-            loss=loss_l + weight * loss_u + ood, loss_l=loss_l, loss_u=loss_u, logits_l=labeled.logits,
-            logits_u_weak=weak.logits, mask_u=mask, pseudo=weak.logits.argmax(-1), h_l=labeled.h, h_u_strong=u.h,
+            loss=loss_l + weight * loss_u + ood,
+            loss_l=loss_l,
+            loss_u=loss_u,
+            logits_l=labeled.logits,
+            logits_u_weak=weak.logits,
+            mask_u=mask,
+            pseudo=weak.logits.argmax(-1),
+            h_l=labeled.h,
+            h_u_strong=u.h,
             logs={"bce_ood": ood},
         )
 

@@ -30,8 +30,10 @@ class OpenMatch(Algorithm):
     by the same rule; they also train on two views of the labeled samples. In ``loss_u`` all unlabeled terms are
     together.
 
-    References ---------- Saito, Kim, Saenko. OpenMatch: open-set consistency regularization for semi-supervised
-    learning with outliers. NeurIPS 2021.
+    References
+    ----------
+    Saito, Kim, Saenko. OpenMatch: open-set consistency regularization for semi-supervised learning with outliers.
+    NeurIPS 2021.
     """
 
     needs = ("l_weak", "u_weak", "u_weak2", "u_strong")
@@ -74,8 +76,14 @@ class OpenMatch(Algorithm):
         loss_u = self.w_ent * ent + self.w_socr * socr + fix
         return StepResult(
             loss=loss_l + ova + loss_u,
-            loss_l=loss_l, loss_u=loss_u, logits_l=labeled.logits, logits_u_weak=first.logits,
-            mask_u=mask, pseudo=pseudo, h_l=labeled.h, h_u_strong=strong.h,
+            loss_l=loss_l,
+            loss_u=loss_u,
+            logits_l=labeled.logits,
+            logits_u_weak=first.logits,
+            mask_u=mask,
+            pseudo=pseudo,
+            h_l=labeled.h,
+            h_u_strong=strong.h,
             logs={"ova": ova, "ova_entropy": ent, "socr": socr, "fixmatch": fix},
         )
 

@@ -84,8 +84,12 @@ class ORCA(Algorithm):
             self.collected += torch.stack([doubt.sum(), torch.ones_like(doubt).sum()])
         return StepResult(
             loss=loss_l + pairwise + regulariser,
-            loss_l=loss_l, loss_u=pairwise + regulariser, logits_l=z_1[:n], logits_u_weak=z_1[n:],
-            mask_u=torch.ones_like(p[n:, 0]), pseudo=p[n:].argmax(-1),
+            loss_l=loss_l,
+            loss_u=pairwise + regulariser,
+            logits_l=z_1[:n],
+            logits_u_weak=z_1[n:],
+            mask_u=torch.ones_like(p[n:, 0]),
+            pseudo=p[n:].argmax(-1),
             logs={"pairwise": pairwise, "regulariser": regulariser, "uncertainty": self.uncertainty.clone()},
         )
 

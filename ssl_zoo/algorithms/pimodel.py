@@ -43,6 +43,12 @@ class PiModel(Algorithm):
         loss_u = squared_error(view.logits.softmax(-1), q).mean()
         return StepResult(
             loss=loss_l + self.lam * linear_ramp(ctx.progress, self.ramp) * loss_u,
-            loss_l=loss_l, loss_u=loss_u, logits_l=labeled.logits, logits_u_weak=target.logits,
-            mask_u=torch.ones_like(q[:, 0]), pseudo=q.argmax(-1), h_l=labeled.h, h_u_strong=view.h,
+            loss_l=loss_l,
+            loss_u=loss_u,
+            logits_l=labeled.logits,
+            logits_u_weak=target.logits,
+            mask_u=torch.ones_like(q[:, 0]),
+            pseudo=q.argmax(-1),
+            h_l=labeled.h,
+            h_u_strong=view.h,
         )

@@ -20,8 +20,10 @@ class PseudoLabel(Algorithm):
     Sources disagree: Lee (2013) has no threshold and raises the weight by epochs; the threshold came with later
     comparisons.
 
-    References ---------- Lee. Pseudo-Label: the simple and efficient semi-supervised learning method for deep neural
-    networks. ICML workshop 2013.
+    References
+    ----------
+    Lee. Pseudo-Label: the simple and efficient semi-supervised learning method for deep neural networks. ICML
+    workshop 2013.
     """
 
     bn_policy = "labeled"
@@ -43,6 +45,12 @@ class PseudoLabel(Algorithm):
         loss_u = masked_mean(cross_entropy(weak.logits, pseudo), mask)
         return StepResult(
             loss=loss_l + self.lam * linear_ramp(ctx.progress, self.ramp) * loss_u,
-            loss_l=loss_l, loss_u=loss_u, logits_l=labeled.logits, logits_u_weak=weak.logits,
-            mask_u=mask, pseudo=pseudo, h_l=labeled.h, h_u_strong=weak.h,
+            loss_l=loss_l,
+            loss_u=loss_u,
+            logits_l=labeled.logits,
+            logits_u_weak=weak.logits,
+            mask_u=mask,
+            pseudo=pseudo,
+            h_l=labeled.h,
+            h_u_strong=weak.h,
         )

@@ -37,8 +37,10 @@ class SORL(Algorithm):
     Sources disagree: the authors start from a self-supervised network, train its last block, run k-means on the test
     set and use g_l .0225, g_u 3, rates (3, 2, 2) for CIFAR-100.
 
-    References ---------- Sun, Shi, Li. A graph-theoretic framework for understanding open-world semi-supervised
-    learning. NeurIPS 2023; journal form 2024.
+    References
+    ----------
+    Sun, Shi, Li. A graph-theoretic framework for understanding open-world semi-supervised learning. NeurIPS 2023;
+    journal form 2024.
     """
 
     needs = ("l_weak", "l_weak2", "u_weak", "u_weak2")
@@ -89,9 +91,16 @@ class SORL(Algorithm):
         loss_l = -2.0 * self.g_l * attract_l + self.r3 * self.g_l**2 * repel_l
         loss_u = -2.0 * self.g_u * attract_u + self.r4 * self.g_l * self.g_u * cross + self.r5 * self.g_u**2 * repel_u
         return StepResult(
-            loss=loss_l + loss_u, loss_l=loss_l, loss_u=loss_u, mask_u=torch.ones_like(v_1[:, 0]),
+            loss=loss_l + loss_u,
+            loss_l=loss_l,
+            loss_u=loss_u,
+            mask_u=torch.ones_like(v_1[:, 0]),
             logs={
-                "attract_l": attract_l, "repel_l": repel_l, "attract_u": attract_u, "cross": cross, "repel_u": repel_u,
+                "attract_l": attract_l,
+                "repel_l": repel_l,
+                "attract_u": attract_u,
+                "cross": cross,
+                "repel_u": repel_u,
             },
         )
 

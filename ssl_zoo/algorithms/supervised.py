@@ -24,6 +24,4 @@ class Supervised(Algorithm):
         (x,) = self.views(ctx)
         (labeled,) = forward(ctx.model, x)
         loss = cross_entropy(labeled.logits, ctx.batch.y_l).mean()
-        return StepResult(
-            loss=loss, loss_l=loss, loss_u=loss.new_zeros(()), logits_l=labeled.logits, h_l=labeled.h
-        )
+        return StepResult(loss=loss, loss_l=loss, loss_u=loss.new_zeros(()), logits_l=labeled.logits, h_l=labeled.h)

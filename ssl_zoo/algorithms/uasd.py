@@ -59,8 +59,14 @@ class UASD(Algorithm):
         loss_u = masked_mean(soft_cross_entropy(weak.logits, q), mask)
         return StepResult(
             loss=loss_l + self.lam * exp_ramp(ctx.progress, self.ramp) * loss_u,
-            loss_l=loss_l, loss_u=loss_u, logits_l=labeled.logits, logits_u_weak=weak.logits,
-            mask_u=mask, pseudo=q.argmax(-1), h_l=labeled.h, h_u_strong=weak.h,
+            loss_l=loss_l,
+            loss_u=loss_u,
+            logits_l=labeled.logits,
+            logits_u_weak=weak.logits,
+            mask_u=mask,
+            pseudo=q.argmax(-1),
+            h_l=labeled.h,
+            h_u_strong=weak.h,
             logs={"threshold": self.threshold.clone()},
         )
 

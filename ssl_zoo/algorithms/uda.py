@@ -46,6 +46,12 @@ class UDA(WeakStrong):
         loss_u = masked_mean(soft_cross_entropy(strong.logits, target), mask)
         return StepResult(
             loss=loss_l + self.lam * loss_u,
-            loss_l=loss_l, loss_u=loss_u, logits_l=labeled.logits, logits_u_weak=weak.logits,
-            mask_u=mask, pseudo=p.argmax(-1), h_l=labeled.h, h_u_strong=strong.h,
+            loss_l=loss_l,
+            loss_u=loss_u,
+            logits_l=labeled.logits,
+            logits_u_weak=weak.logits,
+            mask_u=mask,
+            pseudo=p.argmax(-1),
+            h_l=labeled.h,
+            h_u_strong=strong.h,
         )

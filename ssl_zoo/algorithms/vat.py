@@ -54,8 +54,14 @@ class VAT(Algorithm):
         weight = self.lam * linear_ramp(ctx.progress, self.ramp)
         return StepResult(
             loss=loss_l + weight * divergence + self.entropy_weight * h,
-            loss_l=loss_l, loss_u=divergence, logits_l=labeled.logits, logits_u_weak=clean.logits,
-            mask_u=torch.ones_like(p[:, 0]), pseudo=p.argmax(-1), h_l=labeled.h, h_u_strong=moved.h,
+            loss_l=loss_l,
+            loss_u=divergence,
+            logits_l=labeled.logits,
+            logits_u_weak=clean.logits,
+            mask_u=torch.ones_like(p[:, 0]),
+            pseudo=p.argmax(-1),
+            h_l=labeled.h,
+            h_u_strong=moved.h,
             logs={"entropy": h},
         )
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from ssl_zoo.algorithms.base import Algorithm, EpochContext, StepContext
 from ssl_zoo.ema import EMA
@@ -43,6 +44,20 @@ class TinyNet(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         return self.head(self.features(x))
+
+
+class NoWaiting(TorchDispatchMode):
+    """Fails on operations that make the host wait for the device: they read a value or size their result by it."""
+
+    WAITING = ("_local_scalar_dense", "nonzero", "masked_select", "is_nonzero", "unique", "bincount", "equal.default")
+
+    def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        name = str(function)
+        assert not any(word in name for word in self.WAITING), f"{name} waits for the device"
+        if "index" in name:
+            indices = args[1] if isinstance(args[1], (list, tuple)) else []
+            assert not any(getattr(i, "dtype", None) == torch.bool for i in indices), f"{name} with a mask waits"
+        return function(*args, **(kwargs or {}))
 
 
 class Views:
@@ -118,9 +133,14 @@ class World:
 
     def context(self, batch: Any = None, *, progress: float = 1.0, epoch: int = 0, **more: Any) -> StepContext:
         return StepContext(
-            model=self.net, teacher=self.ema.model, augment=self.augment,
+            model=self.net,
+            teacher=self.ema.model,
+            augment=self.augment,
             batch=batch if batch is not None else make_batch(dtype=self.dtype),
-            progress=progress, epoch=epoch, generator=self.generator, **more,
+            progress=progress,
+            epoch=epoch,
+            generator=self.generator,
+            **more,
         )  # type: ignore[arg-type]
 
     def step(self, batch: Any = None, **more: Any) -> Any:
@@ -133,9 +153,17 @@ def finish_epoch(world: World, epoch: int, *, progress: float = 1.0, **more: Any
     """The end of an epoch as a trainer would call it."""
     g = torch.Generator().manual_seed(epoch)
     context = EpochContext(
-        model=world.net, teacher=world.ema.model, augment=world.augment, epoch=epoch, progress=progress,
-        generator=world.generator, x_l=make_batch().x_l, y_l=make_batch().y_l,
-        x_u=torch.randn(N_POOL, N_FEATURES, generator=g), x_val=torch.randn(7, N_FEATURES, generator=g), **more,
+        model=world.net,
+        teacher=world.ema.model,
+        augment=world.augment,
+        epoch=epoch,
+        progress=progress,
+        generator=world.generator,
+        x_l=make_batch().x_l,
+        y_l=make_batch().y_l,
+        x_u=torch.randn(N_POOL, N_FEATURES, generator=g),
+        x_val=torch.randn(7, N_FEATURES, generator=g),
+        **more,
     )  # type: ignore[arg-type]
     world.algorithm.epoch_end(context)
 

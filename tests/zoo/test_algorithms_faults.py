@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 
 sys.path.insert(0, str(Path(__file__).parent))
 from _algo_helpers import (
@@ -18,6 +17,7 @@ from _algo_helpers import (
     IDS,
     UNLABELED,
     UNLABELED_IDS,
+    NoWaiting,
     SmallBatch,
     World,
     finish_epoch,
@@ -180,20 +180,6 @@ def test_the_pass_rate_is_in_the_log(name: str, options: dict[str, Any]) -> None
 def test_a_closed_gate_shows_as_a_pass_rate_of_zero(name: str) -> None:
     result = World(name, {"tau": 1.0}).step()
     assert float(result.logs["pass_rate"]) == 0
-
-
-class NoWaiting(TorchDispatchMode):
-    """Fails on operations that make the host wait for the device: they read a value or size their result by it."""
-
-    WAITING = ("_local_scalar_dense", "nonzero", "masked_select", "is_nonzero", "unique", "bincount", "equal.default")
-
-    def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        name = str(function)
-        assert not any(word in name for word in self.WAITING), f"{name} waits for the device"
-        if "index" in name:
-            indices = args[1] if isinstance(args[1], (list, tuple)) else []
-            assert not any(getattr(i, "dtype", None) == torch.bool for i in indices), f"{name} with a mask waits"
-        return function(*args, **(kwargs or {}))
 
 
 @over_all

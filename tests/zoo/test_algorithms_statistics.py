@@ -66,7 +66,7 @@ def test_softmatch_weight_is_one_at_and_above_the_mean_and_falls_below() -> None
     weight.var.fill_(0.04)
     w = weight(rows(0.75, 0.8, 0.99, 1.0, 0.65, 0.55))
     assert w[:4].tolist() == [1, 1, 1, 1]
-    np.testing.assert_allclose(w[4:], np.exp(-np.array([0.1, 0.2]) ** 2 / (2 * 0.04 / 4)), rtol=1e-4)
+    np.testing.assert_allclose(w[4:], np.exp(-(np.array([0.1, 0.2]) ** 2) / (2 * 0.04 / 4)), rtol=1e-4)
 
 
 def test_softmatch_variance_survives_a_batch_of_one_and_constant_confidence() -> None:
