@@ -23,6 +23,7 @@ SPACES = ("joint", "pooled")
 NUMBERS = (("n_draws", 2, int), ("max_iter", 0, int), ("tol", 0, float), ("unlabeled_weight", 0, float))
 SAMPLE_SIZE = 20_000  # rows for what needs no labels; more of them change its third decimal
 MOST_LABEL_WEIGHT = 1e9
+OWN_MASS = 0.2  # of a class without a label: least share in the rows of which it is the likeliest
 GROUP_ROWS = 200.0  # a subgroup departs from the whole as far as a consensus learned from this many rows would
 
 
@@ -154,6 +155,21 @@ def group_posterior(posterior: LabelPosterior, weights: Floats, of_labels: Float
     slope = np.maximum(np.average(hits * (1 - hits), axis=0, weights=weights), 1e-3)
     noise = bias.draws(normal, np.zeros(len(normal), dtype=np.int64)) / slope
     return posterior.tilted(tilt_for_shift(hits, bias.expected, weights), noise)
+
+
+def existing_classes(mean: Floats, codes: NDArray[np.int64], weights: Floats) -> NDArray[np.bool_]:
+    """Which classes (K,) occur, from responsibilities (n, K): either of two, one of a label, one with rows of its own.
+
+    Sharp as it may be, a consensus leaves a little mass to every class of every row. Over many rows that amounts to
+    rows of a class that does not occur, and a mean over the classes would count it like any other. A class that does
+    occur has most of its mass in the rows of which it is the likeliest class (.5 and more on six sets of scores; .05
+    and less for classes that are options of a model and never true).
+    """
+    n_classes = mean.shape[1]
+    best = mean.argmax(axis=1)
+    own = np.bincount(best, weights * mean[np.arange(len(mean)), best], minlength=n_classes)
+    labeled = np.isin(np.arange(n_classes), codes[(codes >= 0) & (weights > 0)])
+    return labeled | (own > OWN_MASS * (weights @ mean)) | (n_classes == 2)
 
 
 def check_parameters(given: dict[str, Any]) -> None:

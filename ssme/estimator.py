@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from ssme._fitting import (
     check_label_weight,
     check_parameters,
     diagnose,
+    existing_classes,
     group_posterior,
     group_rows,
     normal_draws,
@@ -24,6 +26,7 @@ from ssme._fitting import (
     reference_sample,
 )
 from ssme._labeled_only import labeled_only as labeled_only_draws
+from ssme._metric_bias import MetricBias, metric_biases, shifted
 from ssme._mixture import Mixture, density_weights, fit_mixture, log_density
 from ssme._questions import Metric, Questions
 from ssme._tables import to_frame, warn_undefined
@@ -72,7 +75,7 @@ class SSME(Questions, ClassifierMixin, BaseEstimator):
     tol : float, default=1e-6
         EM ends when no responsibility moves by more.
     correct_bias : {"auto"} or bool, default="auto"
-        Correct every model by its labeled residual, shrunk; "auto" does so unless `density="kde"`.
+        Correct every model and metric by its labeled residual, shrunk; "auto" does so unless `density="kde"`.
     n_draws : int, default=100
         Posterior draws behind estimates and intervals.
     class_names : sequence, optional
@@ -265,14 +268,20 @@ class SSME(Questions, ClassifierMixin, BaseEstimator):
         rows, method = self._rows, "ssme" if self.density == "recalibrated" else "ssme-kde"
         specs = self._specs(metrics)
         out: list[list[MetricDraws]] = [[] for _ in specs]
+        of_whole: list[MetricBias] | None = None
         for name, members in group_rows(rows, groups):
-            posterior = self._posterior
+            posterior, weights, of_labels = self._posterior, rows.weights[members], rows.of_labels[members]
             if name != "all":
                 normal = normal_draws(self._p, self.n_draws, [self._seed, 7])
-                weights = rows.weights[members], rows.of_labels[members]
-                posterior = group_posterior(posterior.subset(members), *weights, normal)
-            ranks = np.argsort(np.argsort(self._rank[members]))
-            found = draw_metrics(specs, rows.scores[members], posterior, rows.weights[members], ranks, self._seed)
+                posterior = group_posterior(posterior.subset(members), weights, of_labels, normal)
+            scores, ranks = rows.scores[members], np.argsort(np.argsort(self._rank[members]))
+            found = draw_metrics(specs, scores, posterior, weights, ranks, self._seed)
+            if self._corrects_bias:
+                seed = [self._seed, 15]
+                biases = metric_biases(specs, scores, posterior, weights, of_labels, ranks, seed=seed, before=of_whole)
+                of_whole = biases if name == "all" else of_whole
+                unlabeled = float(weights[rows.codes[members] < 0].sum() / weights.sum())
+                found = [shifted(*each) for each in zip(specs, found, biases, repeat(unlabeled))]
             for i, (spec, (point, draws)) in enumerate(zip(specs, found, strict=True)):
                 out[i].append(self._record(spec, name, members, point, draws, method, self._flags(members)))
         records = [each for of_metric in out for each in of_metric]
@@ -330,13 +339,17 @@ class SSME(Questions, ClassifierMixin, BaseEstimator):
             )
         return start
 
+    @property
+    def _corrects_bias(self) -> bool:
+        return self.correct_bias is True or (self.correct_bias == "auto" and self.density != "kde")
+
     def _make_posterior(
         self, mean: Floats, node: Callable[[int], Floats], node_of: NDArray[np.int64]
     ) -> LabelPosterior:
         rows, votes = self._rows, votes_of(self._rows.scores)
         bias, tilt, slope = fit_bias(mean, votes, rows.codes, rows.weights, rows.of_labels, self._sample)
         noise = np.zeros((self.n_draws, votes.shape[1]))
-        if self.correct_bias is True or (self.correct_bias == "auto" and self.density != "kde"):
+        if self._corrects_bias:
             normal, component = (
                 normal_draws(self._p, self.n_draws, [self._seed, 5]),
                 systematic(bias.weight, self.n_draws),
@@ -345,7 +358,8 @@ class SSME(Questions, ClassifierMixin, BaseEstimator):
             noise = bias.draws(normal, component) / slope
         else:
             tilt = np.zeros(votes.shape[1])
-        return LabelPosterior(node, node_of, rows.codes, votes, tilt, noise, hard=self.density == "kde")
+        exists = existing_classes(mean, rows.codes, rows.weights)
+        return LabelPosterior(node, node_of, rows.codes, votes, tilt, noise, self.density == "kde", exists)
 
     def _space(self, p: Floats) -> Floats:
         if self.space == "pooled":

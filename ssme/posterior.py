@@ -64,6 +64,8 @@ class LabelPosterior:
         What the tilt deviates by in the draws.
     hard : bool
         Draw one label for each row (as published) where this is set, else use the probabilities themselves.
+    exists : bool array (K,), optional
+        Which classes occur at all; means over the classes leave out the others. All of them by default.
     """
 
     node: Callable[[int], Floats]
@@ -73,6 +75,7 @@ class LabelPosterior:
     tilt: Floats
     tilt_noise: Floats
     hard: bool = False
+    exists: NDArray[np.bool_] | None = None
 
     @property
     def n_draws(self) -> int:
@@ -87,6 +90,11 @@ class LabelPosterior:
         """The same with further tilt (M,) and noise (D, M)."""
         return replace(self, tilt=self.tilt + tilt, tilt_noise=self.tilt_noise + noise)
 
+    def mean(self) -> Floats:
+        """Mean responsibilities (n, K) over the draws, without tilt; labeled rows are not pinned."""
+        share = np.bincount(self.node_of) / self.n_draws
+        return np.asarray(sum(share[j] * self.node(int(j)) for j in np.flatnonzero(share)))
+
     def mean_hits(self) -> Floats:
         """P(the vote is right) (n, M) in the mean over the draws, with the tilt; labeled rows are not pinned."""
         share = np.bincount(self.node_of)
@@ -97,14 +105,21 @@ class LabelPosterior:
     def block(self, draws: slice) -> DrawBlock:
         """The responsibilities of a block of draws."""
         numbers, of = np.unique(self.node_of[draws], return_inverse=True)
-        return DrawBlock(np.stack([self.node(int(j)) for j in numbers]), of, self.codes, self.votes)
+        return DrawBlock(np.stack([self.node(int(j)) for j in numbers]), of, self.codes, self.votes, self.exists)
 
 
 class DrawBlock:
     """Responsibilities of a block of B draws: nodes (J, n, K) and the node (B,) of each draw."""
 
-    def __init__(self, nodes: Floats, of: NDArray[np.int64], codes: Codes, votes: NDArray[np.int64]) -> None:
-        self._nodes, self._of, self._codes, self._votes = nodes, of, codes, votes
+    def __init__(
+        self,
+        nodes: Floats,
+        of: NDArray[np.int64],
+        codes: Codes,
+        votes: NDArray[np.int64],
+        exists: NDArray[np.bool_] | None = None,
+    ) -> None:
+        self._nodes, self._of, self._codes, self._votes, self._exists = nodes, of, codes, votes, exists
         self._labeled = np.flatnonzero(codes >= 0)
         self._binary = nodes.shape[2] == 2
         if self._binary:
@@ -122,7 +137,9 @@ class DrawBlock:
         hit = before * factor
         shrink = (1.0 + before) / (1.0 + hit)
         hit /= 1.0 + hit
-        return TiltedDraws(self._nodes, self._of, self._codes, vote, hit, shrink, weights)
+        draws = TiltedDraws(self._nodes, self._of, self._codes, vote, hit, shrink, weights)
+        draws.exists = self._exists
+        return draws
 
 
 def _odds(p: Floats) -> Floats:
@@ -194,10 +211,18 @@ class TiltedDraws(LabelDraws):
         return mass
 
 
-def draw_hard(soft: LabelDraws, uniform: Floats) -> LabelDraws:
-    """One label for each row and draw, by inverse distribution of uniforms (n, B)."""
+def draw_hard(soft: LabelDraws, uniform: Floats, order: NDArray[np.int64] | None = None) -> LabelDraws:
+    """One label for each row and draw, by inverse distribution of uniforms (n, B) over the classes in an order (K,).
+
+    An order that belongs to the classes themselves makes the draws the same however the classes are numbered.
+    """
     if soft.n_classes == 2:
-        return BinaryDraws((uniform > soft.column(0)).astype(np.float64), soft.weights)
-    edges = np.cumsum(soft.labels, axis=2)
-    chosen = (uniform.T[:, :, None] > edges[:, :, :-1]).sum(axis=2)
-    return LabelDraws.of_weights(np.eye(soft.n_classes)[chosen], soft.weights)
+        turned = order is not None and order[0] == 1
+        below = uniform <= soft.column(1) if turned else uniform > soft.column(0)
+        return BinaryDraws(below.astype(np.float64), soft.weights)
+    order = np.arange(soft.n_classes) if order is None else order
+    edges = np.cumsum(soft.labels[:, :, order], axis=2)
+    chosen = order[(uniform.T[:, :, None] > edges[:, :, :-1]).sum(axis=2)]
+    hard = LabelDraws.of_weights(np.eye(soft.n_classes)[chosen], soft.weights)
+    hard.exists = soft.exists
+    return hard

@@ -101,7 +101,7 @@ def prevalence_draws(
     list of Shares
     """
     of_labels = weights if label_weight is None else weights * label_weight
-    mean = _mean_node(posterior)
+    mean = posterior.mean()
     random = np.random.default_rng([seed, 11])
     seen = np.isin(np.arange(mean.shape[1]), posterior.codes[weights > 0])
     whole = class_tilt(mean, posterior.codes, weights, of_labels, WHOLE_ROWS, posterior.n_draws, random)
@@ -229,11 +229,6 @@ def _rake(mean: Floats, target: Floats, w: Floats) -> Floats:
 def _tilted(p: Floats, tilt: Floats) -> Floats:
     moved = np.maximum(p, EDGE) * np.exp(tilt - tilt.max())
     return np.asarray(moved / moved.sum(axis=1, keepdims=True))
-
-
-def _mean_node(posterior: LabelPosterior) -> Floats:
-    share = np.bincount(posterior.node_of) / posterior.n_draws
-    return np.asarray(sum(share[j] * posterior.node(int(j)) for j in np.flatnonzero(share)))
 
 
 def _shares(

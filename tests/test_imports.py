@@ -20,7 +20,11 @@ FLOORS: dict[str, int] = {
     ),
     **dict.fromkeys(["_table_io", "score_table", "_em", "consensus", "posterior", "intervals"], 1),
     **dict.fromkeys(
-        ["_fitting", "_mixture", "_tables", "_labeled_only", "decisions", "label_design", "prevalence", "shift"], 2
+        [
+            *("_fitting", "_mixture", "_metric_bias", "_tables", "_labeled_only"),
+            *("decisions", "label_design", "prevalence", "shift"),
+        ],
+        2,
     ),
     "_questions": 3,
     "estimator": 4,

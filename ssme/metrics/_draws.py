@@ -16,7 +16,12 @@ FloatArray = NDArray[np.float64]
 
 
 class LabelDraws:
-    """Label draws (D, n, K) with row weights (D, n) or None, as the metrics read them; neither is written to."""
+    """Label draws (D, n, K) with row weights (D, n) or None, as the metrics read them; neither is written to.
+
+    Set `exists` (K,) where it is known that some classes do not occur, whatever mass the draws give to them.
+    """
+
+    exists: NDArray[np.bool_] | None = None
 
     def __init__(self, labels: NDArray, weights: FloatArray | None) -> None:
         self.labels = labels
@@ -64,6 +69,8 @@ class LabelDraws:
         counts = self._count(self.weights)
         support = counts if self.weights is None else self._count(np.ceil(self.weights))
         present = support >= 0.5
+        if self.exists is not None:
+            present &= self.exists[:, None]
         return counts, present, present & (support.sum(axis=0) - support >= 0.5)
 
     def _count(self, weights: FloatArray | None) -> FloatArray:
