@@ -27,7 +27,6 @@ Floats = NDArray[np.float64]
 ROWS_OF_PRIOR = ((10_000.0, 0.55), (3_000.0, 0.2), (1_000.0, 0.15), (300.0, 0.08), (100.0, 0.02))
 ROWS_OF_GROUP = ((1_000.0, 0.4), (300.0, 0.4), (100.0, 0.2))  # a group may be of a kind that the whole does not show
 LEAST_LABELS = 5
-NEW_VARIANCE = 0.5  # of the bias; the tilt of the posterior has noise for the rest
 MOST_REPEATS = 10
 BLOCK_ELEMENTS = 2**22
 EDGE = 1e-15
@@ -136,7 +135,7 @@ def _posterior_bias(
         shares.append(size / (size + rows))
     posterior = np.exp(np.array(log_weight) - max(log_weight))
     share = float(posterior @ shares / posterior.sum())
-    noise = np.sqrt(NEW_VARIANCE * share) * np.resize(drawn - center, (n_draws, len(found)))
+    noise = np.sqrt(share) * np.resize(drawn - center, (n_draws, len(found)))
     return MetricBias(before.expected + share * residual, np.sqrt(1 - share) * before.noise + noise)
 
 
