@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import column_or_1d
 
-from ssme._validation import check_groups, check_labels, check_sample_weight, check_scores
+from ssme._validation import check_groups, check_labels, check_sample_weight, check_scores, effective_rows
 from ssme.consensus import Consensus, hit_covariance, labeled_residual, model_bias, tilt_for_shift, votes_of
 from ssme.posterior import LabelPosterior
 from ssme.score_table import ScoreTable
@@ -23,6 +24,7 @@ SPACES = ("joint", "pooled")
 NUMBERS = (("n_draws", 2, int), ("max_iter", 0, int), ("tol", 0, float), ("unlabeled_weight", 0, float))
 SAMPLE_SIZE = 20_000  # rows for what needs no labels; more of them change its third decimal
 MOST_LABEL_WEIGHT = 1e9
+FEW_ROWS = 20
 OWN_MASS = 0.2  # of a class without a label: least share in the rows of which it is the likeliest
 GROUP_ROWS = 200.0  # a subgroup departs from the whole as far as a consensus learned from this many rows would
 
@@ -70,6 +72,18 @@ def read_rows(scores: Any, y: Any, sample_weight: Any, score_type: str, class_na
         codes, classes = check_labels(y, array.shape[0], array.shape[2], class_names=class_names)
     weights = check_sample_weight(sample_weight, array.shape[0])
     return Rows(array, codes, np.asarray(classes), weights, names, groups)
+
+
+def warn_few_rows(weights: Floats, stacklevel: int) -> None:
+    """Warn where many rows have weights that amount to few: proportions for counts, or one row that outweighs all."""
+    amount = effective_rows(weights)
+    if len(weights) >= FEW_ROWS > amount:
+        warnings.warn(
+            f"sample_weight makes {amount:.3g} rows of {len(weights)}, and intervals are as wide as that: a weight is "
+            "how many rows a row stands for. If the weights are proportions, multiply them by the number of rows.",
+            UserWarning,
+            stacklevel=stacklevel,
+        )
 
 
 def check_label_weight(label_weight: Any, rows: Rows) -> Floats | None:

@@ -8,9 +8,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
+    import pandas as pd
     from rich.console import RenderableType
 
 UNDEFINED = "undefined"
+MOST_SHOWN = 20  # names in one line, or rows of a table that could be very long
 
 
 def format_number(value: float, digits: int = 3) -> str:
@@ -95,6 +97,33 @@ def rich_table(
         table.add_row(*(Text(cell) for cell in row))
     # A title of the table itself would be folded to the width of the table; a line above it is not.
     return Group(Text(title, style="bold"), table, Text()) if title else table
+
+
+def mapping_to_table(values: Mapping[str, Any], *, title: str | None = None) -> RenderableType:
+    """Two columns, name and value, for the counts and settings of a file or a fit."""
+    return rich_table(("what", "value"), [(str(k), str(v)) for k, v in values.items()], title=title)
+
+
+def matrix_to_table(matrix: pd.DataFrame, *, title: str | None = None, digits: int = 2) -> RenderableType:
+    """A square matrix of numbers with its names; columns are numbered so that long names do not widen the table."""
+    heading = ["", "model", *(str(i + 1) for i in range(matrix.shape[1]))]
+    rows = [
+        [str(i + 1), str(name), *(format_number(v, digits) for v in values)]
+        for i, (name, values) in enumerate(zip(matrix.index, matrix.to_numpy(), strict=True))
+    ]
+    return rich_table(heading, rows, title=title, numeric=[h for h in heading if h.isdigit()])
+
+
+def shortened(pieces: Sequence[str]) -> str:
+    """Pieces in one line; of many, the first and the number of the others.
+
+    Examples
+    --------
+    >>> shortened(["a", "b"]), shortened(["a"] * 1000)[-15:]
+    ('a, b', ' and 980 others')
+    """
+    rest = len(pieces) - MOST_SHOWN
+    return ", ".join(pieces[:MOST_SHOWN]) + (f" and {rest:,} others" if rest > 0 else "")
 
 
 def to_text(renderable: Any, *, width: int | None = None) -> str:

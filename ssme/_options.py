@@ -13,6 +13,24 @@ if TYPE_CHECKING:
     from ssme.score_table import ScoreTable
 
 OUT_SUFFIXES = (".csv", ".json", ".parquet", ".md")
+MOST_DRAWS = 100_000
+
+# What messages call the arguments of the Python interface on the command line.
+ARGUMENTS = {
+    "labels": "--labels",
+    "id_column": "--id",
+    "label_column": "--label-column",
+    "group_columns": "--groups",
+    "class_names": "--class-names",
+    "models": "--models",
+    "score_type": "--score-type",
+    "layout": "--layout",
+    "write.layout": "--to-layout",
+    "separator": "--separator",
+    "n_draws": "--draws",
+    "row_ids": "the id",
+    "model_names": "the names of the models",
+}
 
 
 class ScoreType(str, Enum):
@@ -62,12 +80,23 @@ def split_names(text: str | None) -> list[str]:
     return names
 
 
-def _names(text: str | None) -> str | None:
+def distinct_names(text: str | None) -> list[str]:
+    """Split ``a,b,a`` into its names, each once: of what is asked for twice there is only one.
+
+    Examples
+    --------
+    >>> distinct_names("ece,accuracy,ece")
+    ['ece', 'accuracy']
+    """
+    return list(dict.fromkeys(split_names(text)))
+
+
+def checked_names(text: str | None) -> str | None:
     split_names(text)
     return text
 
 
-def _metric_names(text: str) -> str:
+def metric_names(text: str) -> str:
     """Check the names of the metrics before anything is read."""
     from ssme.metrics import METRICS
 
@@ -91,6 +120,22 @@ def _known_suffix(path: Path | None) -> Path | None:
     return path
 
 
+def score_suffix(path: Path | None, hint: str | None = None) -> Path | None:
+    """Refuse a name to write scores to whose suffix stands for no format."""
+    if path is not None:
+        from ssme._table_io import suffix_of
+
+        try:
+            suffix_of(path)
+        except ValueError as error:
+            raise typer.BadParameter(f"{path.name}: {error}", param_hint=hint) from error
+    return path
+
+
+def _score_file(path: Path | None) -> Path | None:
+    return score_suffix(path)
+
+
 def _print_version(asked: bool) -> None:
     if asked:
         from ssme import __version__
@@ -104,7 +149,8 @@ _SOURCES = "Score files to read, then the file to write."
 _LABEL_FILE = "File with the known labels: an id column and a label column."
 _ID = "Name of the id column; by default id, row_id or index."
 _LABEL = "Name of the label column; by default label, labels, y or target."
-_QUIET = "No progress and no explanations; nothing at all with --out."
+_QUIET = "The tables alone, and nothing where a file is written; warnings go to stderr."
+_DRAWS = "Posterior draws behind the estimates; levels near 1 need more."
 
 Files = Annotated[list[Path], typer.Argument(help=_SCORE_FILES, metavar="FILE...")]
 InsAndOut = Annotated[list[Path], typer.Argument(help=_SOURCES, metavar="IN... OUT")]
@@ -112,23 +158,30 @@ Labels = Annotated[Path | None, typer.Option(help=_LABEL_FILE)]
 IdColumn = Annotated[str | None, typer.Option("--id", help=_ID, metavar="COLUMN")]
 LabelColumn = Annotated[str | None, typer.Option(help=_LABEL, metavar="COLUMN")]
 Groups = Annotated[
-    str | None, typer.Option(help="Columns whose values are subgroups: a,b.", metavar="COLUMNS", callback=_names)
+    str | None, typer.Option(help="Columns whose values are subgroups: a,b.", metavar="COLUMNS", callback=checked_names)
 ]
 ClassNames = Annotated[
-    str | None, typer.Option(help="Names of the classes in their order: a,b,c.", metavar="NAMES", callback=_names)
+    str | None,
+    typer.Option(help="Names of the classes in their order: a,b,c.", metavar="NAMES", callback=checked_names),
 ]
-Models = Annotated[str | None, typer.Option(help="Use these models only: a,b.", metavar="NAMES", callback=_names)]
+Models = Annotated[
+    str | None, typer.Option(help="Use these models only: a,b.", metavar="NAMES", callback=checked_names)
+]
 ScoreTypeOption = Annotated[ScoreType, typer.Option(help="Whether the scores are probabilities or logits.")]
 LayoutOption = Annotated[Layout, typer.Option(help="How the columns are laid out.")]
 ToLayout = Annotated[OutLayout, typer.Option(help="Layout of the written csv or parquet.")]
 Separator = Annotated[str, typer.Option(help="What stands between model and class in a wide column name.")]
-Metrics = Annotated[str, typer.Option(help="Metrics to estimate: a,b.", metavar="NAMES", callback=_metric_names)]
+Metrics = Annotated[str, typer.Option(help="Metrics to estimate: a,b.", metavar="NAMES", callback=metric_names)]
 Level = Annotated[float, typer.Option(help="Level of the intervals.", callback=_inside_unit_interval)]
+Draws = Annotated[int, typer.Option(help=_DRAWS, min=2, max=MOST_DRAWS)]
 LabeledOnly = Annotated[bool, typer.Option("--labeled-only", help="Add the estimates of the labels alone.")]
 DensityOption = Annotated[Density, typer.Option(help="kde is the mixture as published.")]
 Seed = Annotated[int, typer.Option(help="Seed of every random draw.", min=0, max=2**32 - 1)]
 Out = Annotated[Path | None, typer.Option(help=f"Write the table: {', '.join(OUT_SUFFIXES)}.", callback=_known_suffix)]
-ScoresOut = Annotated[Path | None, typer.Option(help="Also write the scores and the labels: .csv, .parquet or .npz.")]
+ScoresOut = Annotated[
+    Path | None,
+    typer.Option(help="Also write the scores and the labels: .csv, .parquet or .npz.", callback=_score_file),
+]
 Fit = Annotated[bool, typer.Option("--fit/--no-fit", help="Also fit once and show the diagnostics.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace OUT if it exists.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of a table.")]
@@ -158,7 +211,7 @@ def read_table(
         layout=layout.value,
         id_column=id_column,
         label_column=label_column,
-        group_columns=split_names(groups),
+        group_columns=distinct_names(groups),
         class_names=split_names(class_names) or None,
         score_type=score_type.value,
         separator=separator,
@@ -170,9 +223,8 @@ def check_out(out: Path | None, inputs: list[Path | None]) -> None:
     """Refuse early what would fail after the work is done, or would overwrite what was read."""
     if out is None:
         return
-    if not out.resolve().parent.is_dir():
-        raise FileNotFoundError(f"The folder of {out} does not exist; make it first.")
-    if out.is_dir():
-        raise IsADirectoryError(f"{out} is a folder; name a file in it.")
+    from ssme._atomic import check_writable
+
+    check_writable(out)
     if any(path is not None and path.exists() and out.exists() and out.samefile(path) for path in inputs):
         raise ValueError(f"{out} is one of the files that are read; choose another name to write to.")

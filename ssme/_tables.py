@@ -29,15 +29,40 @@ def to_frame(found: MetricDraws, level: float, model_names: Sequence[Any] | None
             "n_unlabeled": found.n_unlabeled,
             "method": found.method,
             "flags": [
-                _flags(found, share, width)
+                _flags(found, share, width, level)
                 for share, width in zip(np.isnan(found.draws).mean(axis=0), high - low, strict=True)
             ],
         }
     )
 
 
-def _flags(found: MetricDraws, undefined: float, width: float) -> str:
+def is_coarse(level: float, n_draws: int) -> bool:
+    """Whether a tail outside an interval of this level holds less than one draw.
+
+    Examples
+    --------
+    >>> is_coarse(0.9, 100), is_coarse(0.99, 100)
+    (False, True)
+    """
+    return (1 - level) / 2 * n_draws < 1 - 1e-9
+
+
+def warn_coarse(records: Sequence[MetricDraws], level: float, stacklevel: int) -> None:
+    """One warning when the level asks for more than the draws resolve."""
+    fewest = min(len(each.draws) for each in records)
+    if is_coarse(level, fewest):
+        warnings.warn(
+            f"level={level:g} asks for tails of {(1 - level) / 2:.2g}, and {fewest} draws do not resolve them: set "
+            f"n_draws to {int(np.ceil(10 / (1 - level) - 1e-6))} or more.",
+            UserWarning,
+            stacklevel=stacklevel,
+        )
+
+
+def _flags(found: MetricDraws, undefined: float, width: float, level: float) -> str:
     flags = [*found.flags]
+    if is_coarse(level, len(found.draws)):
+        flags.append("coarse-level")
     if undefined > 0:
         flags.append(f"undefined-in-{undefined:.0%}-of-draws")
     if width < 1e-12:  # as where every label seen is right: the draws know of no other kind of row

@@ -1,11 +1,12 @@
 """The command line: parse, load, fit, report. Every number comes from the Python interface, to the last digit.
 
 Exit codes: 0 all went well, 1 the input is at fault (one sentence on stderr), 2 the command was used wrongly,
-3 a fault of the program (with ``--debug`` its traceback).
+3 a fault of the program (with ``--debug`` its traceback), 130 Ctrl-C, 141 nobody reads the output any more.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -15,7 +16,7 @@ import typer
 
 from ssme import _options as o
 from ssme import _study_command, report
-from ssme._console import collected_warnings, exit_codes, progress, say, stdout_console, write_atomically
+from ssme._console import EXIT_BAD_INPUT, collected_warnings, exit_codes, progress, put, say, show, write_atomically
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -29,7 +30,7 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     help=PURPOSE,
-    epilog="Exit codes: 0 ok, 1 bad input, 2 wrong usage, 3 a fault of the program.",
+    epilog="Exit codes: 0 ok, 1 bad input, 2 wrong usage, 3 a fault of the program, 130 Ctrl-C.",
 )
 
 
@@ -48,8 +49,9 @@ WRITERS: dict[str, Callable[[pd.DataFrame, str, Path], Any]] = {
 
 
 def _size(table: ScoreTable) -> str:
-    models = "1 model" if table.n_models == 1 else f"{table.n_models} models"
-    return f"{table.n_rows:,} rows ({table.n_labeled:,} labeled), {models}, {table.n_classes} classes"
+    rows = "1 row" if table.n_rows == 1 else f"{table.n_rows:,} rows"
+    models = "1 model" if table.n_models == 1 else f"{table.n_models:,} models"
+    return f"{rows} ({table.n_labeled:,} labeled), {models}, {table.n_classes} classes"
 
 
 def _metric_notes() -> dict[str, str]:
@@ -61,17 +63,6 @@ def _metric_notes() -> dict[str, str]:
         f"({'higher' if spec.greater_is_better else 'lower'} is better)."
         for name, spec in METRICS.items()
     }
-
-
-def _to_stderr(notes: list[str]) -> None:
-    for note in notes:
-        say(f"Warning: {note}")
-
-
-def _print_lines(lines: list[str], notes: list[str]) -> None:
-    console = stdout_console()
-    for line in [*lines, *(f"Warning: {note}" for note in notes)]:
-        console.print(line, markup=False)
 
 
 @app.command(no_args_is_help=True)
@@ -91,6 +82,7 @@ def estimate(
     models: o.Models = None,
     separator: o.Separator = ":",
     density: o.DensityOption = o.Density.recalibrated,
+    draws: o.Draws = 100,
     seed: o.Seed = 0,
     out: o.Out = None,
     as_json: o.AsJson = False,
@@ -105,7 +97,7 @@ def estimate(
     from ssme.metrics import get_metric
 
     o.check_out(out, [*files, labels])
-    names, columns = o.split_names(metrics), o.split_names(groups)
+    names, columns = o.distinct_names(metrics), o.distinct_names(groups)
     reading = (labels, id_column, label_column, groups, class_names, models, score_type, layout, separator)
     with progress(quiet=quiet or as_json) as step, collected_warnings() as notes:
         step("reading the scores")
@@ -113,7 +105,7 @@ def estimate(
         for name in names:  # a metric that this number of classes does not allow is refused before the fit
             get_metric(name, table.n_classes)
         step("fitting")
-        model = SSME(density=density.value, score_type=table.score_type, random_state=seed).fit(table)
+        model = SSME(density=density.value, score_type=table.score_type, n_draws=draws, random_state=seed).fit(table)
         step("estimating")
         frame = model.estimate(names, level=level, groups=columns or None, labeled_only=labeled_only)
     settings = {
@@ -126,21 +118,23 @@ def estimate(
         "score_type": table.score_type,
         "density": density.value,
         "level": level,
+        "draws": draws,
         "seed": seed,
     }
     document = report.estimates_to_json(frame, settings=settings, warnings=notes)
     if out is not None:
         write_atomically(out, partial(WRITERS[out.suffix.lower()], frame, document))
     if as_json:
-        print(document)
-    elif quiet:
-        _to_stderr(notes)
-        if out is None:
-            stdout_console().print(report.estimates_to_table(frame))
-    else:
-        _print_lines([f"{_size(table)}; density {density.value}, seed {seed}"], [])
-        stdout_console().print(report.estimates_to_table(frame))
-        _print_lines(report.explain(frame, _metric_notes()), notes)
+        put(document)
+        return
+    show(
+        [report.estimates_to_table(frame)],
+        notes,
+        before=[f"{_size(table)}; density {density.value}, seed {seed}"],
+        after=report.explain(frame, _metric_notes()),
+        quiet=quiet,
+        written=out is not None,
+    )
 
 
 @app.command(no_args_is_help=True)
@@ -173,7 +167,7 @@ def inspect(
     with progress(quiet=quiet or as_json) as step, collected_warnings() as notes:
         step("reading the scores")
         table = o.read_table(files, *reading)
-        content, matrix = inspection.describe(table), inspection.agreement(table)
+        content, agreement = inspection.describe(table), inspection.agreement(table)
         found = inspection.findings(table)
         diagnostics: dict[str, Any] = {}
         if fit:
@@ -187,15 +181,14 @@ def inspect(
             "format": "ssme-inspection/1",
             "content": content,
             "findings": found,
-            "agreement": {"models": list(matrix.index), "share_of_rows": matrix.to_numpy()},
+            "agreement": inspection.agreement_record(agreement),
             "fit": diagnostics,
             "warnings": notes,
         }
-        print(report.to_json(document))
+        put(report.to_json(document))
         return
-    for renderable in report.inspection_to_tables(content, matrix, diagnostics):
-        stdout_console().print(renderable)
-    _print_lines([f"Finding: {line}" for line in found] or ["Nothing unusual was found."], notes)
+    tables = report.inspection_to_tables(content, agreement, diagnostics)
+    show([*tables, report.findings_to_text(found)], notes, quiet=quiet)
 
 
 @app.command(no_args_is_help=True)
@@ -223,6 +216,7 @@ def convert(
     if len(paths) < 2:
         raise typer.BadParameter("give at least one file to read and then the file to write.", param_hint="IN... OUT")
     *sources, out = paths
+    o.score_suffix(out, "OUT")
     o.check_out(out, [*sources, labels])
     if out.exists() and not force:
         raise FileExistsError(f"{out} exists; pass --force to replace it.")
@@ -232,9 +226,10 @@ def convert(
         table = o.read_table(sources, *reading)
         step("writing")
         table.write(out, layout=to_layout.value)
-    _to_stderr(notes)
+    for note in notes:
+        say(f"Warning: {note}")
     if not quiet:
-        print(f"{out}: {_size(table)}.")
+        put(f"{out}: {_size(table)}.")
 
 
 @app.command()
@@ -259,15 +254,19 @@ def demo(
         frame = story.compare(scores, seed)
     if as_json:
         comparison = frame.to_dict(orient="records")
-        print(report.to_json({**story.summary(frame), "comparison": comparison, "warnings": notes}))
+        put(report.to_json({**story.summary(frame), "comparison": comparison, "warnings": notes}))
         return
-    if not quiet:
-        _print_lines(story.introduction(scores), [])
-    for renderable in report.demo_to_tables(frame):
-        stdout_console().print(renderable)
-    _print_lines(story.verdict(frame), notes)
-    if out is not None and not quiet:
-        print(f"The scores and the labels are in {out}; go on with: ssme estimate {out} --labeled-only")
+    after = story.verdict(frame)
+    if out is not None:
+        after.append(f"The scores and the labels are in {out}; go on with: ssme estimate {out} --labeled-only")
+    show(
+        story.to_tables(frame),
+        notes,
+        before=story.introduction(scores),
+        after=after,
+        quiet=quiet,
+        written=out is not None,
+    )
 
 
 _study_command.register(app)
@@ -275,4 +274,8 @@ _study_command.register(app)
 
 def main() -> None:
     """Entry point of the ``ssme`` command."""
-    app(prog_name="ssme")
+    try:
+        app(prog_name="ssme")
+    except OSError as error:  # commands see to their own errors; help and version are written outside of them
+        say(f"Error: cannot write to standard output ({error.strerror}).")
+        sys.exit(EXIT_BAD_INPUT)

@@ -11,8 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ssme._format import format_interval, format_level, format_number, rich_table
+
 if TYPE_CHECKING:
     import pandas as pd
+    from rich.console import RenderableType
 
     from ssme.score_table import ScoreTable
 
@@ -172,6 +175,38 @@ def summary(frame: pd.DataFrame) -> dict[str, Any]:
             for name in ("ssme", "labeled_only")
         }
     return found
+
+
+def to_tables(frame: pd.DataFrame) -> list[RenderableType]:
+    """Lay out the comparison, one table for each metric: labels alone, SSME and the truth side by side.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        From :func:`compare`.
+
+    Returns
+    -------
+    list of what rich can print
+    """
+    interval, count = f"{format_level(frame['level'].iloc[0])} interval", f"{frame['n_labeled'].iloc[0]} labels"
+    heading = ["model", count, interval, "SSME", interval, "truth", "closer"]
+    tables = []
+    for metric, part in frame.groupby("metric", sort=False):
+        rows = [
+            [
+                str(row["model"]),
+                format_number(row["labeled_only"]),
+                format_interval(row["labeled_only_lower"], row["labeled_only_upper"]),
+                format_number(row["ssme"]),
+                format_interval(row["ssme_lower"], row["ssme_upper"]),
+                format_number(row["truth"]),
+                str(row["closer"]),
+            ]
+            for row in part.to_dict(orient="records")
+        ]
+        tables.append(rich_table(heading, rows, title=str(metric), numeric=(count, "SSME", "truth")))
+    return tables
 
 
 def introduction(scores: DemoScores) -> list[str]:

@@ -15,6 +15,7 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ssme._fitting import (
+    FEW_ROWS,
     check_label_weight,
     check_parameters,
     diagnose,
@@ -24,13 +25,14 @@ from ssme._fitting import (
     normal_draws,
     read_rows,
     reference_sample,
+    warn_few_rows,
 )
 from ssme._labeled_only import labeled_only as labeled_only_draws
 from ssme._metric_bias import MetricBias, metric_biases, shifted
 from ssme._mixture import Mixture, density_weights, fit_mixture, log_density
 from ssme._questions import Metric, Questions
-from ssme._tables import to_frame, warn_undefined
-from ssme._validation import check_level, check_scores
+from ssme._tables import to_frame, warn_coarse, warn_undefined
+from ssme._validation import check_level, check_scores, check_seed, effective_rows
 from ssme.consensus import PooledNodes, fit_bias, fit_consensus, systematic, votes_of
 from ssme.intervals import draw_metrics, row_ranks
 from ssme.label_design import design_weights
@@ -43,6 +45,7 @@ from ssme.transforms import additive_log_ratio, normalize
 Floats = NDArray[np.float64]
 
 FEW_LABELS = 10
+NOISY_LABELS = 300  # below, noise alone lifts a calibration error of the labels by a point and more
 DISAGREEMENT = 2.5  # standard deviations between what the labels and the consensus say
 
 
@@ -188,15 +191,17 @@ class SSME(Questions, ClassifierMixin, BaseEstimator):
             Where scores, labels or parameters cannot be used; the message names row, model or parameter.
         """
         check_parameters(self.get_params(deep=False))
+        check_seed(self.random_state)
+        rows = read_rows(scores, y, sample_weight, self.score_type, self.class_names)
         if not isinstance(scores, ScoreTable):
             validate_data(self, scores, reset=True, skip_check_array=True)
-        rows = read_rows(scores, y, sample_weight, self.score_type, self.class_names)
+        warn_few_rows(rows.weights, stacklevel=3)
         rows = replace(rows, label_weight=check_label_weight(label_weight, rows))
         p = normalize(rows.scores)
         self._rows, self._p = rows, p
         self._rank = row_ranks(rows.scores, rows.codes, rows.weights)
         self._sample = reference_sample(self._rank)
-        self._seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        self._seed = int(check_random_state(check_seed(self.random_state)).randint(2**31 - 1))
         self.classes_, self.model_names_ = rows.classes, rows.model_names
         self._consensus = fit_consensus(p, rows.codes, rows.weights, rows.of_labels, self._sample, self.n_draws)
         self._mixture = self._fit_mixture() if self.density == "kde" else None
@@ -245,9 +250,11 @@ class SSME(Questions, ClassifierMixin, BaseEstimator):
             Columns metric, model, group, estimate, lower, upper, level, n_labeled, n_unlabeled, method, flags.
         """
         level = check_level(level)
-        frames = [to_frame(each, level, self.model_names_) for each in self.posterior_draws(metrics, groups=groups)]
+        found = self.posterior_draws(metrics, groups=groups)
         if labeled_only:
-            frames += [to_frame(each, level, self.model_names_) for each in self._labeled_only(metrics, groups)]
+            found += self._labeled_only(metrics, groups)
+        warn_coarse(found, level, stacklevel=3)
+        frames = [to_frame(each, level, self.model_names_) for each in found]
         return pd.concat(frames, ignore_index=True)
 
     def posterior_draws(
@@ -370,7 +377,9 @@ class SSME(Questions, ClassifierMixin, BaseEstimator):
 
     def _specs(self, metrics: Metric | Iterable[Metric]) -> list[MetricSpec]:
         single = isinstance(metrics, (str, MetricSpec)) or callable(metrics)
-        asked = [metrics] if single else list(metrics)  # type: ignore[arg-type]
+        if not single and not isinstance(metrics, Iterable):
+            raise TypeError(f"metrics must be a name, a function or several of these, got {metrics!r}.")
+        asked = [metrics] if single else list(dict.fromkeys(metrics))  # type: ignore[arg-type]
         if not asked:
             raise ValueError("metrics is empty: name at least one metric, such as 'accuracy'.")
         return [get_metric(each, len(self.classes_)) for each in asked]  # type: ignore[arg-type]
@@ -385,9 +394,11 @@ class SSME(Questions, ClassifierMixin, BaseEstimator):
             found = labeled_only_draws(
                 specs, rows.scores[members], rows.codes[members], weights[members], seed=self._seed
             )
-            few = ("few-labels",) if (rows.codes[members] >= 0).sum() < FEW_LABELS else ()
+            flags = self._label_flags(members)
+            noisy = 0 < (rows.codes[members] >= 0).sum() < NOISY_LABELS
             for i, (spec, (point, draws)) in enumerate(zip(specs, found, strict=True)):
-                out[i].append(self._record(spec, name, members, point, draws, "labeled-only", few))
+                own = (*flags, "too-high-by-noise") if noisy and spec.rises_with_noise else flags
+                out[i].append(self._record(spec, name, members, point, draws, "labeled-only", own))
         return [each for records in out for each in records]
 
     def _record(
@@ -415,15 +426,19 @@ class SSME(Questions, ClassifierMixin, BaseEstimator):
         )
 
     def _flags(self, members: NDArray[np.int64]) -> tuple[str, ...]:
-        n_labeled, flags = int((self._rows.codes[members] >= 0).sum()), []
-        if n_labeled == 0:
-            flags.append("no-labels")
-        elif n_labeled < FEW_LABELS:
-            flags.append("few-labels")
+        flags = [*self._label_flags(members)]
         if abs(self.diagnostics_["labels_against_consensus"]) > DISAGREEMENT:
             flags.append("labels-disagree")
         if self._mixture is not None and self._mixture.is_no_op:
             flags.append("no-op-fit")
+        return tuple(flags)
+
+    def _label_flags(self, members: NDArray[np.int64]) -> tuple[str, ...]:
+        n_labeled, flags = int((self._rows.codes[members] >= 0).sum()), []
+        if n_labeled < FEW_LABELS:
+            flags.append("few-labels" if n_labeled else "no-labels")
+        if len(members) >= FEW_ROWS > effective_rows(self._rows.weights[members]):
+            flags.append("few-effective-rows")
         return tuple(flags)
 
     def _read_new(self, scores: Any) -> Floats:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from ssme._validation import argument, counted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -13,6 +17,7 @@ if TYPE_CHECKING:
 
 FEW_LABELS = 10
 MAX_NAMES = 5
+MAX_PAIRED = 20  # models whose agreement is shown pair by pair; a larger matrix says nothing to a reader
 DIAGNOSTIC_NAMES = {
     "agreement": "agreement of the models",
     "confidence": "mean confidence of the models",
@@ -59,46 +64,140 @@ def describe(table: ScoreTable) -> dict[str, Any]:
     }
 
 
-def agreement(table: ScoreTable) -> pd.DataFrame:
-    """Share of rows on which two models predict the same class, for every pair of models (M, M)."""
+@dataclass(frozen=True, eq=False)
+class Agreement:
+    """On which share of the rows models predict the same class.
+
+    Attributes
+    ----------
+    with_others : Series of length M
+        For each model, the mean over the other models; NaN of a single model.
+    pairs : DataFrame of shape (M, M) or None
+        For every pair; None for more than ``MAX_PAIRED`` models.
+    """
+
+    with_others: pd.Series
+    pairs: pd.DataFrame | None
+
+    @property
+    def mean(self) -> float:
+        """The mean over all pairs of two models."""
+        return float(self.with_others.mean())
+
+
+def agreement(table: ScoreTable) -> Agreement:
+    """Compare the predicted classes of the models, in memory that grows with the table and not with pairs of models.
+
+    Parameters
+    ----------
+    table : ScoreTable
+
+    Returns
+    -------
+    Agreement
+    """
     import pandas as pd
 
     predicted = np.asarray(table.scores).argmax(axis=2)  # (n, M)
-    share = np.stack([(predicted == predicted[:, [m]]).mean(axis=0) for m in range(predicted.shape[1])])
+    n, n_models = predicted.shape
     names = [str(m) for m in table.model_names]
-    return pd.DataFrame(share, index=names, columns=names)
+    # A model agrees with all others that vote for its class: the votes are (n, K) numbers, the pairs would be (M, M).
+    votes = np.stack([np.count_nonzero(predicted == k, axis=1) for k in range(table.n_classes)], axis=1)
+    others = np.array([votes[np.arange(n), predicted[:, m]].mean() for m in range(n_models)]) - 1
+    with_others = pd.Series(others / (n_models - 1) if n_models > 1 else np.full(1, np.nan), index=names)
+    if n_models > MAX_PAIRED:
+        return Agreement(with_others, None)
+    share = np.stack([(predicted == predicted[:, [m]]).mean(axis=0) for m in range(n_models)])
+    return Agreement(with_others, pd.DataFrame(share, index=names, columns=names))
+
+
+def agreement_record(found: Agreement) -> dict[str, Any]:
+    """The agreement as plain values, ready for JSON.
+
+    Parameters
+    ----------
+    found : Agreement
+
+    Returns
+    -------
+    dict
+        ``models``, ``mean``, ``mean_with_others`` and ``share_of_rows`` (None for many models).
+    """
+    return {
+        "models": list(found.with_others.index),
+        "mean": found.mean,
+        "mean_with_others": found.with_others.to_numpy(),
+        "share_of_rows": None if found.pairs is None else found.pairs.to_numpy(),
+    }
 
 
 def _label_findings(table: ScoreTable) -> list[str]:
     labels = table.labels[table.labels >= 0]
     found = []
     if len(labels) == 0:
-        found.append("No row has a label, so nothing anchors the estimates: pass --labels, or --label-column.")
+        ways = f"{argument('labels')}, or {argument('label_column')}"
+        found.append(f"No row has a label, so nothing anchors the estimates: pass {ways}.")
     elif len(labels) < FEW_LABELS:
-        found.append(f"Only {len(labels)} rows are labeled; with fewer than {FEW_LABELS} the intervals are wide.")
+        few = counted(len(labels), "row is", "rows are")
+        found.append(f"Only {few} labeled; with fewer than {FEW_LABELS} the intervals are wide.")
     if len(labels) == table.n_rows:
         found.append("Every row is labeled, so there are no unlabeled rows to learn from.")
     absent = [str(c) for k, c in enumerate(table.class_names) if not (labels == k).any()]
     if absent and len(labels):
-        found.append(f"{len(absent)} of {table.n_classes} classes have no label: {_first(absent)}.")
+        have = "has" if len(absent) == 1 else "have"
+        found.append(f"{len(absent)} of {table.n_classes} classes {have} no label: {_first(absent)}.")
     return found
 
 
 def _model_findings(table: ScoreTable) -> list[str]:
-    scores, found = np.asarray(table.scores), []
-    seen: dict[bytes, str] = {}
-    for m, name in enumerate(map(str, table.model_names)):
-        own = np.ascontiguousarray(scores[:, m])
-        twin = seen.setdefault(own.tobytes(), name)
-        if twin != name:
-            found.append(f"Model {name} has exactly the scores of model {twin}; it adds no information.")
-        if (own == own[0]).all() and table.n_rows > 1:
-            found.append(f"Model {name} gives every row the same scores; it adds no information.")
-        elif len(np.unique(own.argmax(axis=1))) == 1:
-            found.append(f"Model {name} predicts class {table.class_names[own[0].argmax()]} in every row.")
-        if table.score_type == "probability" and ((own == 0) | (own == 1)).all():
-            found.append(f"Model {name} has only scores of 0 and 1: hard decisions, not probabilities.")
+    """What is odd about models: a line for each, or one line for all where they are many."""
+    scores, names = np.asarray(table.scores), [str(m) for m in table.model_names]
+    predicted = scores.argmax(axis=2)
+    constant = (scores == scores[0]).all(axis=(0, 2)) & (table.n_rows > 1)
+    one_class = (predicted == predicted[0]).all(axis=0) & ~constant
+    hard = ((scores == 0) | (scores == 1)).all(axis=(0, 2)) & (table.score_type == "probability")
+    twins = _twins(scores)
+    no_information = "it adds no information"
+    of_one_class = {m: f"predicts class {table.class_names[k]} in every row" for m, k in enumerate(predicted[0])}
+    return [
+        *_lines(
+            names,
+            {m: f"has exactly the scores of model {names[twin]}; {no_information}" for m, twin in twins.items()},
+            "have exactly the scores of another one",
+        ),
+        *_lines(
+            names,
+            dict.fromkeys(_places(constant), f"gives every row the same scores; {no_information}"),
+            "give every row the same scores",
+        ),
+        *_lines(names, {m: of_one_class[m] for m in _places(one_class)}, "predict one class in every row"),
+        *_lines(
+            names,
+            dict.fromkeys(_places(hard), "has only scores of 0 and 1: hard decisions, not probabilities"),
+            "have only scores of 0 and 1: hard decisions, not probabilities",
+        ),
+    ]
+
+
+def _places(mask: np.ndarray) -> list[int]:
+    return [int(place) for place in np.flatnonzero(mask)]
+
+
+def _twins(scores: np.ndarray) -> dict[int, int]:
+    """Models with the scores of an earlier one -> that one; a digest of each is kept, not the scores."""
+    first: dict[bytes, int] = {}
+    found = {}
+    for m in range(scores.shape[1]):
+        twin = first.setdefault(hashlib.sha256(np.ascontiguousarray(scores[:, m]).data).digest(), m)
+        if twin != m:
+            found[m] = twin
     return found
+
+
+def _lines(names: list[str], said: dict[int, str], of_many: str) -> list[str]:
+    if len(said) > MAX_NAMES:
+        return [f"{len(said):,} models {of_many}: {_first([names[m] for m in said])}."]
+    return [f"Model {names[m]} {what}." for m, what in said.items()]
 
 
 def _score_findings(table: ScoreTable) -> list[str]:
@@ -124,7 +223,8 @@ def _group_findings(table: ScoreTable) -> list[str]:
         if len(values) == 1:
             found.append(f"Group column {column} has one value only.")
         elif bare:
-            found.append(f"{len(bare)} of {len(values)} groups of {column} have no labeled row: {_first(bare)}.")
+            have = "has" if len(bare) == 1 else "have"
+            found.append(f"{len(bare)} of {len(values)} groups of {column} {have} no labeled row: {_first(bare)}.")
     return found
 
 

@@ -48,8 +48,9 @@ def draw_metrics(
     The point estimate is the mean over the draws without row weights and without noise in the tilt.
     """
     n, n_models, n_classes = scores.shape
-    prepared = [[spec.prepare(scores[:, [m]]) for spec in specs] for m in range(n_models)]
+    prepared = [[spec.prepare(scores[:, [m]], weights) for spec in specs] for m in range(n_models)]
     n_draws, functions = posterior.n_draws, any(spec.hard_labels_only for spec in specs)
+    alike = posterior.hard and not posterior.tilt.any() and not posterior.tilt_noise.any()
     point: Floats = np.full((len(specs), n_draws, n_models), np.nan)
     draws: Floats = np.full((len(specs), n_draws, n_models), np.nan)
     mass: Floats = np.empty(n_draws)
@@ -69,10 +70,12 @@ def draw_metrics(
             repeats = np.stack([_repeats(weights, rank, seed, d) for d in numbers], axis=1)
         tilt = posterior.tilt + np.zeros((len(numbers), 1))
         for m in range(n_models):
-            calm = block.view(m, tilt[:, m], fixed)
-            noisy = block.view(m, tilt[:, m] + posterior.tilt_noise[these, m], bootstrap)
-            if uniform is not None:
-                calm_hard, noisy_hard = draw_hard(calm, uniform), draw_hard(noisy, uniform)
+            if m == 0 or not alike:  # else every model sees the labels that were drawn for the first
+                calm = block.view(m, tilt[:, m], fixed)
+                noisy = block.view(m, tilt[:, m] + posterior.tilt_noise[these, m], bootstrap)
+                if uniform is not None:
+                    calm_hard = draw_hard(calm, uniform)
+                    noisy_hard = calm_hard.reweighted(bootstrap) if alike else draw_hard(noisy, uniform)
             for i, spec in enumerate(specs):
                 hard = posterior.hard or spec.hard_labels_only
                 point[i, these, m] = prepared[m][i](calm_hard if hard else calm)[:, 0]
@@ -80,7 +83,7 @@ def draw_metrics(
                 draws[i, these, m] = prepared[m][i](drawn.reweighted(repeats) if spec.hard_labels_only else drawn)[:, 0]
     half = np.random.default_rng([seed, 4]).standard_gamma(0.5, size=(n_draws, 2))
     found = [with_jeffreys(draws[i], mass, half) if spec.share_of_rows else draws[i] for i, spec in enumerate(specs)]
-    return [_centered(spec, point[i], found[i]) for i, spec in enumerate(specs)]
+    return [centered(spec, point[i], found[i]) for i, spec in enumerate(specs)]
 
 
 def with_jeffreys(draws: Floats, mass: Floats, half: Floats) -> Floats:
@@ -89,7 +92,8 @@ def with_jeffreys(draws: Floats, mass: Floats, half: Floats) -> Floats:
     Bootstrap draws of a share are then those of Beta(right + 1/2, wrong + 1/2) when every label is known: a sample in
     which all are right does not leave an interval of no width.
     """
-    return (draws * mass[:, None] + half[:, :1]) / (mass + half.sum(axis=1))[:, None]
+    right = np.where(mass[:, None] > 0, draws * mass[:, None], 0.0)  # where no row has weight the share is undefined
+    return (right + half[:, :1]) / (mass + half.sum(axis=1))[:, None]
 
 
 def interval(draws: Floats, point: Floats, level: float) -> tuple[Floats, Floats]:
@@ -149,7 +153,7 @@ def _repeats(weights: Floats, rank: NDArray[np.int64], seed: int, draw: int) -> 
     return counts[rank].astype(np.float64)
 
 
-def _centered(spec: MetricSpec, point: Floats, draws: Floats) -> tuple[Floats, Floats]:
+def centered(spec: MetricSpec, point: Floats, draws: Floats) -> tuple[Floats, Floats]:
     """Mean point (M,), and draws that noise has not pushed away from the estimate."""
     seen = np.isfinite(point)
     total = np.where(seen, point, 0.0).sum(axis=0)

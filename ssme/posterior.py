@@ -152,8 +152,7 @@ class BinaryDraws(LabelDraws):
 
     def __init__(self, second: Floats, weights: Floats | None) -> None:
         self._second = second
-        self.n_rows, self.n_draws = second.shape
-        self.n_classes, self.weights = 2, weights
+        self._set(second.shape[1], second.shape[0], 2, weights)
 
     def column(self, k: int) -> Floats:
         """Label mass of class k, (n, B), a fresh array."""
@@ -182,8 +181,7 @@ class TiltedDraws(LabelDraws):
         self._labeled = np.flatnonzero(codes >= 0)
         self._label = codes[self._labeled]
         self._hit[self._labeled] = (vote[self._labeled] == self._label)[:, None]
-        self.n_rows, self.n_draws = hit.shape
-        self.n_classes, self.weights = nodes.shape[2], weights
+        self._set(hit.shape[1], hit.shape[0], nodes.shape[2], weights)
 
     def column(self, k: int) -> Floats:
         """Label mass of class k, (n, B), a fresh array."""
@@ -221,8 +219,55 @@ def draw_hard(soft: LabelDraws, uniform: Floats, order: NDArray[np.int64] | None
         below = uniform <= soft.column(1) if turned else uniform > soft.column(0)
         return BinaryDraws(below.astype(np.float64), soft.weights)
     order = np.arange(soft.n_classes) if order is None else order
-    edges = np.cumsum(soft.labels[:, :, order], axis=2)
-    chosen = order[(uniform.T[:, :, None] > edges[:, :, :-1]).sum(axis=2)]
-    hard = LabelDraws.of_weights(np.eye(soft.n_classes)[chosen], soft.weights)
+    edge = np.zeros(uniform.shape)
+    place = np.zeros(uniform.shape, dtype=np.int64)
+    for k in order[:-1]:
+        edge += soft.column(int(k))
+        place += uniform > edge
+    hard = HardDraws(order[place], soft.n_classes, soft.weights)
     hard.exists = soft.exists
     return hard
+
+
+def draw_codes(edges: Floats, uniform: Floats) -> Codes:
+    """Class codes (n, B) by inverse distribution: cumulative probabilities (n, K) that end in 1, uniforms (n, B).
+
+    Examples
+    --------
+    >>> draw_codes(np.array([[0.5, 1.0], [0.0, 1.0]]), np.array([[0.4, 0.6], [0.0, 0.9]]))
+    array([[0, 1],
+           [1, 1]])
+    """
+    n, n_classes = edges.shape
+    if n_classes == 2:
+        return (uniform >= edges[:, :1]).astype(np.int64)
+    row = np.arange(n)[:, None]
+    found = np.searchsorted((edges + row).ravel(), uniform + row, side="right") - row * n_classes
+    return np.clip(found, 0, n_classes - 1)
+
+
+class HardDraws(LabelDraws):
+    """Labels drawn as class codes (n, B)."""
+
+    def __init__(self, drawn: Codes, n_classes: int, weights: Floats | None = None) -> None:
+        self._drawn = drawn
+        self._set(drawn.shape[1], drawn.shape[0], n_classes, weights)
+
+    def column(self, k: int) -> Floats:
+        """Label mass of class k, (n, B), a fresh array."""
+        return (self._drawn == k).astype(np.float64)
+
+    def hits(self, predicted: Codes) -> Floats:
+        """Label mass (n, B) of the predicted class (n,), a fresh array."""
+        return (self._drawn == predicted[:, None]).astype(np.float64)
+
+    @property
+    def labels(self) -> Floats:  # type: ignore[override]
+        """Label mass (B, n, K)."""
+        return np.eye(self.n_classes)[self._drawn.T]
+
+    def _count(self, weights: Floats | None) -> Floats:
+        cells = (self._drawn + self.n_classes * np.arange(self.n_draws)).ravel()
+        mass = None if weights is None else np.ascontiguousarray(weights).ravel()
+        counts = np.bincount(cells, mass, minlength=self.n_draws * self.n_classes)
+        return counts.reshape(self.n_draws, self.n_classes).T.astype(np.float64)

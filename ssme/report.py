@@ -11,19 +11,33 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ssme._format import UNDEFINED, format_interval, format_level, format_number, plain, rich_table, to_text
+from ssme._format import (
+    MOST_SHOWN,
+    UNDEFINED,
+    format_interval,
+    format_level,
+    format_number,
+    mapping_to_table,
+    matrix_to_table,
+    plain,
+    rich_table,
+    shortened,
+    to_text,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
     from rich.console import RenderableType
 
+    from ssme.inspection import Agreement
+
 __all__ = [
     "RESULT_COLUMNS",
-    "demo_to_tables",
     "estimates_to_json",
     "estimates_to_markdown",
     "estimates_to_table",
     "explain",
+    "findings_to_text",
     "inspection_to_tables",
     "to_json",
     "to_text",
@@ -38,7 +52,10 @@ METHOD_MEANINGS = {
 FLAG_MEANINGS = {
     "no-labels": "no row of the group is labeled; the estimate rests on the models alone",
     "few-labels": "very few rows of the group are labeled",
+    "too-high-by-noise": "a calibration error of so few labels is mostly noise, which lifts it and its interval",
     "labels-disagree": "the labels contradict what the agreement of the models leads one to expect; label more rows",
+    "few-effective-rows": "the weights make few rows of many, and the interval is as wide as that",
+    "coarse-level": "the level asks for more than the draws resolve; more draws (n_draws, or --draws) mend it",
     "no-width": "every draw gives the same number, so the interval says nothing",
     "no-op-fit": "EM could not move, so the estimate is the mean score of the models",
     "undefined": "in some draws the metric was undefined, for example because a class was absent",
@@ -196,28 +213,34 @@ def explain(frame: pd.DataFrame, metric_notes: Mapping[str, str] | None = None) 
     return lines
 
 
-def mapping_to_table(values: Mapping[str, Any], *, title: str | None = None) -> RenderableType:
-    """Two columns, name and value, for the counts and settings of a file or a fit."""
-    return rich_table(("what", "value"), [(str(k), str(v)) for k, v in values.items()], title=title)
-
-
-def matrix_to_table(matrix: pd.DataFrame, *, title: str | None = None, digits: int = 2) -> RenderableType:
-    """A square matrix of numbers with its names; columns are numbered so that long names do not widen the table."""
-    heading = ["", "model", *(str(i + 1) for i in range(matrix.shape[1]))]
-    rows = [
-        [str(i + 1), str(name), *(format_number(v, digits) for v in values)]
-        for i, (name, values) in enumerate(zip(matrix.index, matrix.to_numpy(), strict=True))
-    ]
-    return rich_table(heading, rows, title=title, numeric=[h for h in heading if h.isdigit()])
-
-
 def _counts(values: Mapping[str, Any]) -> str:
     """Names with their numbers in one line."""
-    return ", ".join(f"{k} {format_number(v) if isinstance(v, float) else format(v, ',')}" for k, v in values.items())
+    return shortened([f"{k} {format_number(v) if isinstance(v, float) else format(v, ',')}" for k, v in values.items()])
+
+
+def findings_to_text(findings: Sequence[str]) -> RenderableType:
+    """What is unusual, a line each; names are shown literally."""
+    from rich.text import Text
+
+    return Text("\n".join(f"Finding: {line}" for line in findings) or "Nothing unusual was found.")
+
+
+def _agreement_table(agreement: Agreement) -> RenderableType:
+    """Every pair of a few models; of many, those that agree least with the others."""
+    if agreement.pairs is not None:
+        title = "Agreement: share of rows on which two models predict the same class"
+        return matrix_to_table(agreement.pairs, title=title)
+    least = agreement.with_others.sort_values(kind="stable")[:MOST_SHOWN]
+    title = (
+        f"Agreement: two models predict the same class on a share of {format_number(agreement.mean)} of the rows, the "
+        f"mean over all pairs; the {len(least)} models that agree least with the others"
+    )
+    rows = [(str(name), format_number(share)) for name, share in least.items()]
+    return rich_table(("model", "agreement"), rows, title=title, numeric=("agreement",))
 
 
 def inspection_to_tables(
-    content: Mapping[str, Any], agreement: pd.DataFrame, diagnostics: Mapping[str, Any]
+    content: Mapping[str, Any], agreement: Agreement, diagnostics: Mapping[str, Any]
 ) -> list[RenderableType]:
     """Lay out what :mod:`ssme.inspection` says of a score table and of a fit.
 
@@ -225,7 +248,7 @@ def inspection_to_tables(
     ----------
     content : mapping
         From :func:`ssme.inspection.describe`.
-    agreement : DataFrame
+    agreement : Agreement
         From :func:`ssme.inspection.agreement`.
     diagnostics : mapping
         From :func:`ssme.inspection.fit_diagnostics`; empty when nothing was fitted.
@@ -238,18 +261,17 @@ def inspection_to_tables(
         "rows": f"{content['rows']:,}",
         "labeled rows": f"{content['labeled']:,}",
         "unlabeled rows": f"{content['unlabeled']:,}",
-        "models": f"{len(content['models'])}: {', '.join(content['models'])}",
-        "classes": f"{len(content['classes'])}: {', '.join(content['classes'])}",
+        "models": f"{len(content['models']):,}: {shortened(content['models'])}",
+        "classes": f"{len(content['classes']):,}: {shortened(content['classes'])}",
         "scores are": content["score_type"],
         "labels of each class": _counts(content["labels_by_class"]),
     }
     for column, values in content["groups"].items():
-        sizes = (f"{k} {v['rows']:,} ({v['labeled']:,} labeled)" for k, v in values.items())
-        facts[f"groups of {column}"] = ", ".join(sizes)
+        sizes = [f"{k} {v['rows']:,} ({v['labeled']:,} labeled)" for k, v in values.items()]
+        facts[f"groups of {column}"] = shortened(sizes)
     tables = [mapping_to_table(facts, title="Content")]
-    if len(agreement) > 1:
-        title = "Agreement: share of rows on which two models predict the same class"
-        tables.append(matrix_to_table(agreement, title=title))
+    if len(agreement.with_others) > 1:
+        tables.append(_agreement_table(agreement))
     if diagnostics:
         lines = {name: _diagnostic(value) for name, value in diagnostics.items()}
         tables.append(mapping_to_table(lines, title="Diagnostics of a fit"))
@@ -267,35 +289,3 @@ def _diagnostic(value: Any) -> str:
     if isinstance(value, float):
         return UNDEFINED if math.isnan(value) else f"{value:.4g}"
     return str(value)
-
-
-def demo_to_tables(frame: pd.DataFrame) -> list[RenderableType]:
-    """The demo's comparison, one table for each metric: labels alone, SSME and the truth side by side.
-
-    Parameters
-    ----------
-    frame : DataFrame
-        What :func:`ssme.demo.compare` returns.
-
-    Returns
-    -------
-    list of what rich can print
-    """
-    interval, count = f"{format_level(frame['level'].iloc[0])} interval", f"{frame['n_labeled'].iloc[0]} labels"
-    heading = ["model", count, interval, "SSME", interval, "truth", "closer"]
-    tables = []
-    for metric, part in frame.groupby("metric", sort=False):
-        rows = [
-            [
-                str(row["model"]),
-                format_number(row["labeled_only"]),
-                format_interval(row["labeled_only_lower"], row["labeled_only_upper"]),
-                format_number(row["ssme"]),
-                format_interval(row["ssme_lower"], row["ssme_upper"]),
-                format_number(row["truth"]),
-                str(row["closer"]),
-            ]
-            for row in part.to_dict(orient="records")
-        ]
-        tables.append(rich_table(heading, rows, title=str(metric), numeric=(count, "SSME", "truth")))
-    return tables

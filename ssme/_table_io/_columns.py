@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from ssme._table_io._parts import ReadOptions
-from ssme._validation import first_few
+from ssme._validation import argument, at_row, counted, first_few
 from ssme._validation._text import did_you_mean, to_text
 
 ID_NAMES = ("id", "row_id", "index", "", "unnamed: 0")
@@ -44,7 +44,8 @@ def check_header(names: Sequence[str]) -> None:
     """Refuse doubled names, and a first line that is data."""
     double = [c for c, n in pd.Series(list(names), dtype=object).value_counts().items() if n > 1]
     if double:
-        raise ValueError(f"{len(double)} column names come twice: {first_few(double)}; rename or drop them.")
+        names_twice = counted(len(double), "column name comes", "column names come")
+        raise ValueError(f"{names_twice} twice: {first_few(double)}; rename or drop them.")
     if len(names) <= 1000 and any("." in c for c in names):
         numbers = pd.to_numeric(pd.Series([c for c in names if c], dtype=object), errors="coerce")
         if numbers.notna().all():
@@ -81,11 +82,14 @@ def _default(candidates: Sequence[str], frame: pd.DataFrame, taken: set[str | No
 def find_roles(frame: pd.DataFrame, options: ReadOptions) -> Roles:
     """Find the id, label and group columns: those that are named, else the usual names."""
     names = list(frame.columns)
-    groups = tuple(_named(c, names, "group_columns") for c in options.group_columns)
+    groups = tuple(_named(c, names, argument("group_columns")) for c in options.group_columns)
     taken: set[str | None] = set(groups)
     label, row_id = (
         None if wanted is None else _named(wanted, names, what)
-        for wanted, what in ((options.label_column, "label_column"), (options.id_column, "id_column"))
+        for wanted, what in (
+            (options.label_column, argument("label_column")),
+            (options.id_column, argument("id_column")),
+        )
     )
     taken |= {label, row_id}
     if row_id is None:
@@ -140,7 +144,7 @@ def choose_layout(values: np.ndarray, columns: Sequence[str], options: ReadOptio
     if options.score_type == "logit":
         raise ValueError(
             "logits do not show whether the columns are classes of one model or binary models; "
-            "pass layout='model' or layout='binary'."
+            f"pass {argument('layout', 'model')} or {argument('layout', 'binary')}."
         )
     with np.errstate(invalid="ignore"):
         fits = np.abs(values.sum(axis=1) - 1) <= SUM_TOLERANCE
@@ -151,6 +155,6 @@ def choose_layout(values: np.ndarray, columns: Sequence[str], options: ReadOptio
     row = int(np.argmin(fits))
     raise ValueError(
         f"columns {first_few(columns)} sum to 1 in {int(fits.sum())} of {len(fits)} rows, but to "
-        f"{values[row].sum():.6g} in row {row}: correct it if the columns are classes of one model (layout='model'), "
-        "or pass layout='binary' if each is P(class 1) of a model."
+        f"{values[row].sum():.6g} in {at_row(row)}: correct it if the columns are classes of one model "
+        f"({argument('layout', 'model')}), or pass {argument('layout', 'binary')} if each is P(class 1) of a model."
     )

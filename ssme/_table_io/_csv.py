@@ -19,6 +19,7 @@ import pandas as pd
 
 from ssme._table_io._columns import check_header
 from ssme._table_io._frames import MISSING_NUMBERS
+from ssme._validation import at_row, counted
 
 # pandas keeps one block a column: with many columns a plain reader is up to fifty times faster.
 WIDE = 2000
@@ -79,6 +80,20 @@ def read_csv_frame(path: Path, text_columns: TextColumns) -> pd.DataFrame:
         return read(path, names, delimiter, text)
 
 
+def line_of_row(path: Path, row: int) -> int | None:
+    """The line of the file on which a data row starts, counted from 1; blank lines are no rows."""
+    names, delimiter = _header(path)
+    with _open(path) as file:
+        reader = csv.reader(file, delimiter=delimiter, skipinitialspace=True)
+        seen, start = -2, 1  # the header is the row before the first
+        for cells in reader:
+            seen += bool(cells) and (len(cells) == len(names) > 1 or any(cell.strip() for cell in cells))
+            if seen == row:
+                return start
+            start = reader.line_num + 1
+    return None
+
+
 def _count_cells(path: Path, names: list[str], delimiter: str) -> None:
     """Refuse a line with too few cells: pandas would fill it up, and a file cut off in a line would pass for whole."""
     with _open(path) as file:
@@ -89,7 +104,8 @@ def _count_cells(path: Path, names: list[str], delimiter: str) -> None:
 
 
 def _uneven(line: int, found: int, wanted: int) -> str:
-    return f"line {line} has {found} cells, but the header has {wanted}; correct that line (the file may be truncated)."
+    cells = counted(found, "cell")
+    return f"line {line} has {cells}, but the header has {wanted}; correct that line (the file may be truncated)."
 
 
 def _read_narrow(path: Path, names: list[str], delimiter: str, text: set[str]) -> pd.DataFrame:
@@ -150,7 +166,7 @@ def _floats(cells: list[str], names: list[str], is_number: list[bool], row: int)
         try:
             values[i] = math.nan if cell.strip().lower() in MISSING_NUMBERS else float(cell)
         except ValueError:
-            message = f"column {column!r} holds {cell!r} at row {row}, which is not a number; correct it."
+            message = f"column {column!r} holds {cell!r} at {at_row(row)}, which is not a number; correct it."
             raise ValueError(message) from None
     return values
 

@@ -22,11 +22,12 @@ from ssme._table_io._columns import (
     find_roles,
     long_columns,
 )
-from ssme._table_io._csv import read_csv_frame, write_csv_frame
+from ssme._table_io._csv import line_of_row, read_csv_frame, write_csv_frame
 from ssme._table_io._frames import frame_to_parts, parts_to_frame
 from ssme._table_io._npz import label_texts, load_arrays, read_npz, write_npz
-from ssme._table_io._parts import ReadOptions, TableParts
-from ssme._validation import as_text, first_few
+from ssme._table_io._parts import LabelParts, ReadOptions, TableParts
+from ssme._table_io._rows import RowWords, by_index, by_line
+from ssme._validation import argument, as_text, calling, first_few
 
 SUFFIXES = (".npz", ".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet")
 MAGIC = {".npz": b"PK", ".gz": b"\x1f\x8b", ".parquet": b"PAR1"}
@@ -53,7 +54,7 @@ def suffix_of(path: Path) -> str:
     """Return the known suffix of a file name."""
     found = max((s for s in SUFFIXES if path.name.lower().endswith(s)), key=len, default=None)
     if found is None:
-        raise ValueError(f"{path}: the suffix {path.suffix!r} is unknown; use one of {', '.join(SUFFIXES)}.")
+        raise ValueError(f"the suffix {path.suffix!r} is unknown; use one of {', '.join(SUFFIXES)}.")
     return found
 
 
@@ -88,7 +89,13 @@ def _read_frame(path: Path, suffix: str, text_columns: Any) -> pd.DataFrame:
     try:
         return pd.read_parquet(path)
     except (OSError, ValueError) as error:
-        raise ValueError(f"the parquet file is truncated or damaged ({error}); write or copy it again.") from error
+        reason = str(error).rpartition("': ")[2]  # without the path, which stands in front of the message already
+        raise ValueError(f"the parquet file is truncated or damaged ({reason}); write or copy it again.") from error
+
+
+def _row_words(path: Path, suffix: str) -> RowWords:
+    """What errors call a row of the file."""
+    return by_index if suffix in (".npz", ".parquet") else by_line(lambda row: line_of_row(path, row))
 
 
 def _score_text_columns(names: list[str], options: ReadOptions) -> set[str]:
@@ -114,45 +121,63 @@ def read_parts(path: str | os.PathLike[str], options: ReadOptions) -> TableParts
     with naming(path):
         suffix = _check_content(path)
         options = replace(options, model_name=options.model_name or stem_of(path))
-        if suffix == ".npz":
-            return read_npz(path, options)
-        frame = clean_header(_read_frame(path, suffix, lambda names: _score_text_columns(names, options)))
-        has = set(frame.columns)
-        groups = tuple(c for c in options.group_columns if c in has)
-        if options.label_column is None or options.label_column in has:
-            return frame_to_parts(frame, replace(options, group_columns=groups))
-        parts = frame_to_parts(frame, replace(options, label_column=None, group_columns=groups))
-        return replace(parts, labels=None)  # the caller wants another column, not one of the usual name
+        words = _row_words(path, suffix)
+        with calling(rows=words):
+            parts = read_npz(path, options) if suffix == ".npz" else _frame_parts(path, suffix, options)
+        return replace(parts, call_row=parts.call_row or words)
 
 
-def read_labels(path: str | os.PathLike[str], options: ReadOptions) -> tuple[np.ndarray | None, Any, dict[str, Any]]:
-    """Read a file of labels: (row ids or None, labels, the group columns that it has)."""
+def _frame_parts(path: Path, suffix: str, options: ReadOptions) -> TableParts:
+    frame = clean_header(_read_frame(path, suffix, lambda names: _score_text_columns(names, options)))
+    has = set(frame.columns)
+    groups = tuple(c for c in options.group_columns if c in has)
+    if options.label_column is None or options.label_column in has:
+        return frame_to_parts(frame, replace(options, group_columns=groups))
+    parts = frame_to_parts(frame, replace(options, label_column=None, group_columns=groups))
+    return replace(parts, labels=None)  # the caller wants another column, not one of the usual name
+
+
+def read_labels(path: str | os.PathLike[str], options: ReadOptions) -> LabelParts:
+    """Read a file of labels: row ids or None, labels, and the group columns that it has."""
     path = Path(path)
     with naming(path):
         suffix = _check_content(path)
-        if suffix == ".npz":
-            arrays = load_arrays(path)
-            if "labels" not in arrays:
-                raise ValueError(f"the file has no array called labels, but {first_few(arrays)}.")
-            ids = arrays.get("row_ids")
-            return None if ids is None else as_text(ids, "row_ids"), label_texts(arrays), {}
-        frame = clean_header(_read_frame(path, suffix, set))
-        has = set(frame.columns)
-        own_id = options.id_column if options.id_column in has else None
-        groups = tuple(c for c in options.group_columns if c in has)
-        roles = find_roles(frame, replace(options, id_column=own_id, group_columns=groups))
-        label = roles.label or (roles.rest[0] if len(roles.rest) == 1 else None)
-        if label is None:
-            raise ValueError(f"which column holds the labels? Name one of {first_few(roles.rest, 8)} in label_column.")
-        ids = None if roles.id is None else as_text(frame[roles.id], f"column {roles.id!r}")
-        return ids, frame[label], {c: frame[c] for c in groups}
+        with calling(rows=_row_words(path, suffix)):
+            found = _label_arrays(path) if suffix == ".npz" else _label_columns(path, suffix, options)
+        if np.shape(found.labels)[:1] == (0,):
+            raise ValueError(f"the file holds not one label; add labels, or leave {argument('labels')} out.")
+        return found
+
+
+def _label_arrays(path: Path) -> LabelParts:
+    arrays = load_arrays(path)
+    if "labels" not in arrays:
+        raise ValueError(f"the file has no array called labels, but {first_few(arrays)}.")
+    ids = arrays.get("row_ids")
+    texts = None if ids is None else as_text(ids, "row_ids")
+    return LabelParts(texts, label_texts(arrays), {}, _row_words(path, ".npz"))
+
+
+def _label_columns(path: Path, suffix: str, options: ReadOptions) -> LabelParts:
+    frame = clean_header(_read_frame(path, suffix, set))
+    has = set(frame.columns)
+    own_id = options.id_column if options.id_column in has else None
+    groups = tuple(c for c in options.group_columns if c in has)
+    roles = find_roles(frame, replace(options, id_column=own_id, group_columns=groups))
+    label = roles.label or (roles.rest[0] if len(roles.rest) == 1 else None)
+    if label is None:
+        names = first_few(roles.rest, 8)
+        raise ValueError(f"which column holds the labels? Name one of {names} in {argument('label_column')}.")
+    ids = None if roles.id is None else as_text(frame[roles.id], f"column {roles.id!r}")
+    return LabelParts(ids, frame[label], {c: frame[c] for c in groups}, _row_words(path, suffix))
 
 
 def write_parts(
     path: str | os.PathLike[str], parts: TableParts, codes: np.ndarray, names: np.ndarray, layout: str, separator: str
 ) -> None:
     """Write a table in the format of the suffix; the file appears whole or not at all."""
-    suffix = suffix_of(Path(path))
+    with naming(path):
+        suffix = suffix_of(Path(path))
     if suffix == ".npz":
         with atomic_path(path) as temp:
             write_npz(temp, parts, codes)

@@ -23,7 +23,8 @@ from ssme._table_io._columns import (
 )
 from ssme._table_io._ids import class_order
 from ssme._table_io._parts import ReadOptions, TableParts
-from ssme._validation import as_text, first_few
+from ssme._table_io._rows import by_id
+from ssme._validation import argument, as_text, at_row, counted, first_few
 from ssme._validation._text import to_text
 
 # A lone column of such a name says nothing about its model: the file's name does.
@@ -33,6 +34,8 @@ MISSING_NUMBERS = {"", "nan", "na", "n/a", "<na>", "none", "null"}
 
 def frame_to_parts(frame: pd.DataFrame, options: ReadOptions) -> TableParts:
     """Read scores, labels, ids and groups out of a frame in any of the four layouts."""
+    if not isinstance(frame, pd.DataFrame):
+        raise TypeError(f"frame must be a DataFrame, got {type(frame).__name__}; for arrays use from_arrays.")
     frame = _index_to_column(clean_header(frame), options)
     if len(frame) == 0:
         raise ValueError("there is a header but not one row below it; add the rows.")
@@ -45,7 +48,7 @@ def frame_to_parts(frame: pd.DataFrame, options: ReadOptions) -> TableParts:
     if options.layout == "auto" and not marked and options.separator != ReadOptions().separator:
         raise ValueError(
             f"no column of scores holds the separator {options.separator!r}; the columns are "
-            f"{first_few(roles.rest, 8)}: correct separator, or leave it out."
+            f"{first_few(roles.rest, 8)}: correct {argument('separator')}, or leave it out."
         )
     if options.layout == "wide" or (options.layout == "auto" and marked):
         return _from_wide(frame, roles, marked, options)
@@ -79,10 +82,11 @@ def numeric_block(frame: pd.DataFrame, columns: Sequence[str]) -> np.ndarray:
     blank = np.isnan(values)
     if blank.any():
         row, place = np.unravel_index(int(blank.argmax()), values.shape)
+        missing = counted(int(blank.sum()), "score is", "scores are")
         raise ValueError(
-            f"{int(blank.sum())} scores are missing or NaN in {int(blank.any(axis=1).sum())} of {len(values)} rows, "
-            f"the first in column {columns[int(place)]!r}, row {row}: mend or drop these rows "
-            "(none is dropped in silence); a file that ends there may be truncated."
+            f"{missing} missing or NaN in {int(blank.any(axis=1).sum())} of {len(values)} rows, the first in column "
+            f"{columns[int(place)]!r}, {at_row(int(row))}: mend or drop these rows (none is dropped in silence); a "
+            "file that ends there may be truncated."
         )
     return values
 
@@ -98,8 +102,9 @@ def _to_numbers(cells: pd.Series, column: str) -> np.ndarray:
         bad = [0]
     if bad:
         raise ValueError(
-            f"column {column!r} holds {texts[bad[0]]!r} at row {bad[0]}, which is not a number; correct it, or if the "
-            "column is not a score, leave it out or name it in group_columns, id_column or label_column."
+            f"column {column!r} holds {texts[bad[0]]!r} at {at_row(bad[0])}, which is not a number; correct it, or if "
+            f"the column is not a score, leave it out or name it in {argument('group_columns')}, "
+            f"{argument('id_column')} or {argument('label_column')}."
         )
     return numbers
 
@@ -121,21 +126,22 @@ def _ordered(scores: np.ndarray, classes: list[str], options: ReadOptions) -> tu
     if options.class_names is None:
         return scores, classes
     wanted = [to_text(c) for c in options.class_names]
-    return scores[:, :, class_order(wanted, classes, "class_names", "the columns")], list(options.class_names)
+    return scores[:, :, class_order(wanted, classes, argument("class_names"), "the columns")], list(options.class_names)
 
 
 def _from_wide(frame: pd.DataFrame, roles: Roles, marked: list[str], options: ReadOptions) -> TableParts:
     if not marked:
         raise ValueError(
             f"no column is called 'model{options.separator}class' ({first_few(roles.rest)}); "
-            "rename them, or pass separator or layout."
+            f"rename them, or pass {argument('separator')} or {argument('layout')}."
         )
     plain = [c for c in roles.rest if options.separator not in c]
     scores_too = [c for c in plain if is_fractional(frame[c])]
     if scores_too:
         raise ValueError(
             f"columns {first_few(marked)} carry the separator {options.separator!r}, but {first_few(scores_too)} does "
-            "not: call a score 'model:class', and name what is no score in group_columns or leave it out."
+            f"not: call a score 'model:class', and name what is no score in {argument('group_columns')} or leave it "
+            "out."
         )
     models, classes, order = wide_grid(marked, options.separator)
     scores = numeric_block(frame, marked)[:, order.ravel()].reshape(len(frame), *order.shape)
@@ -157,7 +163,7 @@ def _from_columns(frame: pd.DataFrame, roles: Roles, options: ReadOptions) -> Ta
     if options.layout == "auto" and roles.label is None and called_label:
         raise ValueError(
             f"column {called_label[0]!r} is called like labels but holds fractions: correct its values if they are "
-            "labels, or rename it (or pass layout='binary') if it holds the scores of a model."
+            f"labels, or rename it (or pass {argument('layout', 'binary')}) if it holds the scores of a model."
         )
     if len(names) == 1 and options.model_name and names[0].lower() in GENERIC_SCORES:
         names = [model]
@@ -180,12 +186,14 @@ def _from_long(frame: pd.DataFrame, options: ReadOptions) -> TableParts:
         raise ValueError(f"the long layout needs the columns id, model, class and score, but the columns are {got}.")
     roles = find_roles(frame.drop(columns=list(columns.values())), options)
     if roles.id is None:
-        raise ValueError("the long layout needs an id column, which says what belongs together; name it in id_column.")
+        raise ValueError(
+            f"the long layout needs an id column, which says what belongs together; name it in {argument('id_column')}."
+        )
     keys = [as_text(frame[c], f"column {c!r}") for c in (roles.id, columns["model"], columns["class"])]
     codes, names = zip(*(pd.factorize(k) for k in keys), strict=True)
     for column, code in zip((roles.id, columns["model"], columns["class"]), codes, strict=True):
         if (code < 0).any():
-            raise ValueError(f"column {column!r} is empty at row {int((code < 0).argmax())}; fill it in.")
+            raise ValueError(f"column {column!r} is empty at {at_row(int((code < 0).argmax()))}; fill it in.")
     flat = _check_cells(codes, names)
     scores = np.empty(len(frame))
     scores[flat] = numeric_block(frame, [columns["score"]])[:, 0]
@@ -197,7 +205,8 @@ def _from_long(frame: pd.DataFrame, options: ReadOptions) -> TableParts:
             raise ValueError(f"column {column!r} differs between rows of one {roles.id!r}; give each id one value.")
     roles = replace(roles, groups=(*roles.groups, *steady))
     heads = frame.iloc[first]
-    return _parts(heads, roles, scores, options, model_names=list(names[1]), class_names=classes)
+    ids = by_id(list(names[0]))
+    return _parts(heads, roles, scores, options, model_names=list(names[1]), class_names=classes, call_row=ids)
 
 
 def _check_cells(codes: Sequence[np.ndarray], names: Sequence[np.ndarray]) -> np.ndarray:
@@ -212,14 +221,13 @@ def _check_cells(codes: Sequence[np.ndarray], names: Sequence[np.ndarray]) -> np
 
     if (counts > 1).any():
         example = spell(int(distinct[counts.argmax()]))
-        raise ValueError(f"{int((counts > 1).sum())} scores come twice, such as {example}; drop the extra rows.")
+        twice = counted(int((counts > 1).sum()), "score comes", "scores come")
+        raise ValueError(f"{twice} twice, such as {example}; drop the extra rows.")
     if len(distinct) < np.prod(shape, dtype=np.int64):
         gap = np.flatnonzero(distinct != np.arange(len(distinct)))
         example = spell(int(gap[0]) if len(gap) else len(distinct))
-        raise ValueError(
-            f"{np.prod(shape, dtype=np.int64) - len(distinct)} scores are missing, such as {example}; "
-            "each id needs a score for every model and class."
-        )
+        missing = counted(int(np.prod(shape, dtype=np.int64)) - len(distinct), "score is", "scores are")
+        raise ValueError(f"{missing} missing, such as {example}; each id needs a score for every model and class.")
     return flat
 
 
@@ -234,7 +242,7 @@ def parts_to_frame(
     """Lay a table out as a frame: id, label, the groups, then the scores."""
     models, classes = list(parts.model_names or ()), list(parts.class_names or ())
     if layout not in ("wide", "long"):
-        raise ValueError(f"layout must be 'wide' or 'long' for writing, got {layout!r}.")
+        raise ValueError(f"{argument('write.layout')} must be 'wide' or 'long' for writing, got {layout!r}.")
     reserved = {*ID_NAMES, *LABEL_NAMES, *(LONG_NAMES if layout == "long" else ())}
     clash = [g for g in parts.groups if g.lower() in reserved or (layout == "wide" and separator in g)]
     if clash:
@@ -244,8 +252,8 @@ def parts_to_frame(
         columns = [f"{m}{separator}{c}" for m in models for c in classes]
         if wide_grid(columns, separator)[:2] != (models, classes):
             raise ValueError(
-                f"model and class names both hold the separator {separator!r}: pass another one, "
-                "or write layout='long' or an npz file."
+                f"model and class names both hold the separator {separator!r}: rename them, pass another "
+                f"one, or write {argument('write.layout', 'long')} or an npz file."
             )
         block = pd.DataFrame(parts.scores.reshape(len(row_ids), -1), columns=columns)
         return pd.concat([head, block], axis=1)

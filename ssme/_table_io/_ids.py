@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from ssme._validation import as_text, check_row_ids, first_few
+from ssme._validation import argument, as_text, check_row_ids, counted, first_few
 from ssme._validation._text import did_you_mean
 
 
@@ -24,8 +24,16 @@ def align(reference: np.ndarray, ids: np.ndarray, reference_name: str, name: str
     missing = reference[order < 0]
     extra = ids[~pd.Index(ids).isin(reference)]
     if len(missing) or len(extra):
-        lacks = [f"lacks {len(missing)} row ids of {reference_name} ({first_few(missing)})"] if len(missing) else []
-        adds = [f"has {len(extra)} row ids that {reference_name} lacks ({first_few(extra)})"] if len(extra) else []
+        lacks = (
+            [f"lacks {counted(len(missing), 'row id')} of {reference_name} ({first_few(missing)})"]
+            if len(missing)
+            else []
+        )
+        adds = (
+            [f"has {counted(len(extra), 'row id')} that {reference_name} lacks ({first_few(extra)})"]
+            if len(extra)
+            else []
+        )
         raise ValueError(f"{name} {' and '.join(lacks + adds)}; the tables must hold the same rows.")
     return order
 
@@ -38,13 +46,14 @@ def rows_of(reference: np.ndarray, row_ids: Any, name: str) -> np.ndarray:
     >>> rows_of(np.array(["a", "b"], dtype=object), ["b"], "labels")
     array([1])
     """
-    ids = as_text(row_ids, f"row_ids of {name}")
+    ids = as_text(row_ids, f"{argument('row_ids')} of {name}")
     ids = check_row_ids(ids, len(ids), f"the row id of {name}")
     rows = pd.Index(reference).get_indexer(pd.Index(ids))
     unknown = ids[rows < 0]
     if len(unknown):
         raise ValueError(
-            f"{name} has {len(unknown)} row ids that the scores lack: {first_few(unknown)}; correct or remove them."
+            f"{name} has {counted(len(unknown), 'row id')} that the scores lack: {first_few(unknown)}; correct or "
+            f"remove {'it' if len(unknown) == 1 else 'them'}."
         )
     return rows
 
@@ -75,7 +84,9 @@ def pick_names(wanted: Any, known: Sequence[str], what: str) -> list[int]:
     >>> pick_names(["gpt", 0], ["bert", "gpt"], "model")
     [1, 0]
     """
-    wanted = [wanted] if isinstance(wanted, (str, int, np.integer)) else list(wanted)
+    wanted = [wanted] if isinstance(wanted, (str, int, np.integer)) else wanted
+    if not isinstance(wanted, Iterable):
+        raise TypeError(f"a {what} is named by text or a whole number, got {wanted!r}.")
     place = {name: i for i, name in enumerate(known)}
     found = []
     for item in wanted:
@@ -92,3 +103,32 @@ def pick_names(wanted: Any, known: Sequence[str], what: str) -> list[int]:
     if not found:
         raise ValueError(f"no {what} is selected; name at least one.")
     return found
+
+
+def pick_rows(wanted: Any, row_ids: np.ndarray) -> Any:
+    """Turn a mask, positions, a slice or ids into what indexes the rows.
+
+    Examples
+    --------
+    >>> pick_rows(["b"], np.array(["a", "b"], dtype=object))
+    [1]
+    """
+    if isinstance(wanted, slice):
+        return wanted
+    wanted = [wanted] if isinstance(wanted, (str, int, np.integer)) else wanted
+    if not isinstance(wanted, Iterable):
+        raise TypeError(f"rows must be a mask, positions, a slice or ids, got {wanted!r}.")
+    wanted = np.asarray(wanted) if hasattr(wanted, "dtype") else list(wanted)
+    if len(wanted) and isinstance(wanted[0], str):
+        return pick_names(wanted, row_ids.tolist(), "row id")
+    rows = np.asarray(wanted) if len(wanted) else np.zeros(0, dtype=np.int64)
+    n = len(row_ids)
+    if rows.dtype.kind not in "biu" or rows.ndim != 1:
+        raise TypeError(f"rows must be a mask, positions, a slice or ids, got {rows.dtype} of the shape {rows.shape}.")
+    if rows.dtype.kind == "b" and len(rows) != n:
+        raise ValueError(f"the mask of rows has {counted(len(rows), 'entry', 'entries')}, but the table has {n}.")
+    if rows.dtype.kind != "b" and len(rows) and not (-n <= rows.min() and rows.max() < n):
+        raise ValueError(
+            f"rows names positions from {rows.min()} to {rows.max()}, but those of the table end at {n - 1}."
+        )
+    return rows

@@ -13,7 +13,7 @@ import numpy as np
 from ssme._table_io._columns import choose_layout
 from ssme._table_io._frames import two_classes
 from ssme._table_io._parts import ReadOptions, TableParts
-from ssme._validation import as_text, first_few
+from ssme._validation import argument, as_text, first_few
 from ssme._validation._text import to_text
 
 FORMAT = "ssme-scores/1"
@@ -105,7 +105,8 @@ def _score_type(arrays: Mapping[str, np.ndarray], options: ReadOptions) -> str:
         return options.score_type
     own = str(arrays["score_type"])
     if options.score_type == "logit" and own != "logit":
-        raise ValueError(f"score_type='logit' was passed, but the file says that its scores are {own!r}; leave it out.")
+        said = argument("score_type", "logit")
+        raise ValueError(f"{said} was passed, but the file says that its scores are {own!r}; leave it out.")
     return own
 
 

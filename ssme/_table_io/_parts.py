@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from ssme._validation import check_score_type
+from ssme._table_io._rows import RowWords
+from ssme._validation import argument, check_score_type
 
 LAYOUTS = ("auto", "wide", "binary", "model", "long")
 
@@ -31,9 +32,15 @@ class ReadOptions:
             raise ValueError(f"layout must be one of {', '.join(map(repr, LAYOUTS))}, got {self.layout!r}.")
         check_score_type(self.score_type)
         if not isinstance(self.separator, str) or not self.separator.strip():
-            raise ValueError(f"separator must be text such as ':', got {self.separator!r}.")
+            raise ValueError(f"{argument('separator')} must be text such as ':', got {self.separator!r}.")
         if isinstance(self.group_columns, str):
             object.__setattr__(self, "group_columns", (self.group_columns,))
+        for name in ("group_columns", "class_names"):
+            value = getattr(self, name)
+            if value is not None and (isinstance(value, (str, bytes)) or not isinstance(value, Iterable)):
+                raise TypeError(f"{argument(name)} must be a list of names, got {value!r}.")
+        if self.class_names is not None:
+            object.__setattr__(self, "class_names", list(self.class_names))
         object.__setattr__(self, "group_columns", tuple(str(c).strip() for c in self.group_columns))
         for name in ("id_column", "label_column"):
             if getattr(self, name) is not None:
@@ -42,7 +49,10 @@ class ReadOptions:
 
 @dataclass(frozen=True)
 class TableParts:
-    """Arguments of :meth:`ScoreTable.from_arrays`. `row_ids` is None where the source has no ids."""
+    """Arguments of :meth:`ScoreTable.from_arrays`, and what errors call a row of the source.
+
+    `row_ids` is None where the source has no ids, `call_row` where a row is called by its position.
+    """
 
     scores: np.ndarray
     model_names: Sequence[str] | None = None
@@ -51,3 +61,13 @@ class TableParts:
     row_ids: np.ndarray | None = None
     groups: dict[str, Any] = field(default_factory=dict)
     score_type: str = "probability"
+    call_row: RowWords | None = None
+
+
+class LabelParts(NamedTuple):
+    """A file of labels: ids or None, labels, group columns, and what errors call one of its rows."""
+
+    row_ids: np.ndarray | None
+    labels: Any
+    groups: dict[str, Any]
+    call_row: RowWords

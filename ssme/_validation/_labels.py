@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ssme._validation._text import check_names, factorize, first_few, to_python, to_text
+from ssme._validation._wording import argument, at_row, counted
 
 # Text that stands for "no label", unless a class has that very name.
 MISSING_TEXT = {"", "-1", "-1.0", "nan", "NaN", "NAN", "NA", "N/A", "<NA>", "None", "null", "NULL"}
@@ -26,7 +27,7 @@ def check_class_names(class_names: Any, n_classes: int) -> np.ndarray | None:
     """
     if class_names is None:
         return None
-    check_names(class_names, n_classes, "class_names")
+    check_names(class_names, n_classes, argument("class_names"))
     return np.asarray(class_names)
 
 
@@ -147,8 +148,8 @@ def _classes_of(present: list[Any], n_classes: int, name: str) -> np.ndarray:
         return np.arange(n_classes)
     if len(values) != n_classes:
         raise ValueError(
-            f"{name} holds {len(values)} labels ({first_few(values)}), but the scores have {n_classes} classes; "
-            "pass class_names in the order of the score columns."
+            f"{name} holds {counted(len(values), 'label')} ({first_few(values)}), but the scores have {n_classes} "
+            f"classes; pass {argument('class_names')} in the order of the score columns."
         )
     return np.array(values)
 
@@ -156,6 +157,7 @@ def _classes_of(present: list[Any], n_classes: int, name: str) -> np.ndarray:
 def _unknown_message(name: str, unknown: list[Any], row: int, classes: np.ndarray) -> str:
     more = f" ({len(unknown)} distinct labels match none)" if len(unknown) > 1 else ""
     return (
-        f"{name} holds {unknown[0]!r} at row {row}, which matches no class{more}; the classes are "
-        f"{first_few(classes, SHOWN)}: correct the label, or pass class_names in the order of the score columns."
+        f"{name} holds {unknown[0]!r} at {at_row(row)}, which matches no class{more}; the classes are "
+        f"{first_few(classes, SHOWN)}: correct the label, or pass {argument('class_names')} in the order of the "
+        "score columns."
     )

@@ -9,6 +9,11 @@ import numpy as np
 SCORE_TYPES = ("probability", "logit")
 
 
+MOST_WEIGHT = 1e9
+LEAST_TOTAL = 0.5  # rows; below, no draw of the Bayesian bootstrap has any weight that can be told from 0
+MOST_SEED = 2**32 - 1
+
+
 def check_level(level: Any) -> float:
     """Check the level of an interval, a number strictly between 0 and 1.
 
@@ -39,7 +44,7 @@ def check_sample_weight(sample_weight: Any, n_rows: int) -> np.ndarray:
     Parameters
     ----------
     sample_weight : array-like of shape (n_rows,), number or None
-        Weights of at least 0, not all of them 0. None counts every row once, a number gives every row that weight.
+        Weights from 0 to 1e9, not all of them 0. None counts every row once, a number gives every row that weight.
     n_rows : int
         Number of rows of the scores.
 
@@ -63,10 +68,58 @@ def check_sample_weight(sample_weight: Any, n_rows: int) -> np.ndarray:
         weights = np.full(n_rows, float(weights))
     if weights.shape != (n_rows,):
         raise ValueError(f"sample_weight has the shape {weights.shape}, but there are {n_rows} rows: pass ({n_rows},).")
-    bad = ~np.isfinite(weights) | (weights < 0)
+    bad = ~np.isfinite(weights) | (weights < 0) | (weights > MOST_WEIGHT)
     if bad.any():
         row = int(bad.argmax())
-        raise ValueError(f"sample_weight must be finite and at least 0, but it is {weights[row]:g} at row {row}.")
+        raise ValueError(
+            f"sample_weight must lie between 0 and {MOST_WEIGHT:g}, but it is {weights[row]:g} at row {row}; a weight "
+            "is how many rows a row stands for."
+        )
     if not weights.any():
         raise ValueError("sample_weight is zero in every row; at least one row must count.")
+    if weights.sum() < LEAST_TOTAL:
+        raise ValueError(
+            f"sample_weight sums to {weights.sum():g}, less than a row: a weight is how many rows a row stands for. "
+            "Multiply the weights so that they sum to the number of rows."
+        )
     return weights
+
+
+def effective_rows(weights: np.ndarray) -> float:
+    """How many rows of weight 1 weights (n,) amount to: the lesser of their sum and of (sum w)^2 / sum w^2.
+
+    The second is the size of an even sample that varies as little (Kish 1965, Survey Sampling).
+
+    Examples
+    --------
+    >>> effective_rows(np.array([1.0, 1.0, 2.0])), effective_rows(np.array([0.5, 0.5]))
+    (2.6666666666666665, 1.0)
+    """
+    total = float(weights.sum())
+    return min(total, total**2 / float(weights @ weights)) if total > 0 else 0.0
+
+
+def check_seed(random_state: Any, name: str = "random_state") -> Any:
+    """Check what random numbers start from: None, a whole number below 2^32, or a generator of numpy.
+
+    Returns
+    -------
+    What was given.
+
+    Examples
+    --------
+    >>> check_seed(0)
+    0
+    >>> check_seed(-1)
+    Traceback (most recent call last):
+    ...
+    ValueError: random_state must be None, a whole number from 0 to 4294967295 or a numpy RandomState, got -1.
+    """
+    whole = isinstance(random_state, (int, np.integer)) and not isinstance(random_state, (bool, np.bool_))
+    if random_state is None or isinstance(random_state, np.random.RandomState) or random_state is np.random:
+        return random_state
+    if not whole or not 0 <= random_state <= MOST_SEED:
+        raise ValueError(
+            f"{name} must be None, a whole number from 0 to {MOST_SEED} or a numpy RandomState, got {random_state!r}."
+        )
+    return random_state

@@ -10,10 +10,10 @@ import numpy as np
 from scipy import sparse
 
 from ssme._validation._numbers import check_score_type
+from ssme._validation._wording import argument, at_row, counted
 
 OVERSHOOT = 1e-6  # float32 softmax lands this far outside [0, 1]; it is clipped
 SUM_TOLERANCE = 1e-2  # rounded files and float16
-USE_LOGIT = "pass score_type='logit' if they are logits"
 
 
 def check_scores(scores: Any, *, score_type: str = "probability", name: str = "scores") -> np.ndarray:
@@ -125,6 +125,9 @@ def _object_values(values: np.ndarray, name: str) -> np.ndarray:
 def _frame_values(frame: Any, name: str) -> np.ndarray:
     from pandas.api.types import is_numeric_dtype
 
+    double = frame.columns[frame.columns.duplicated()]
+    if len(double):
+        raise ValueError(f"{name} has several columns called {double[0]!r}; rename or drop one.")
     for column, dtype in frame.dtypes.items():
         if not is_numeric_dtype(dtype):
             raise TypeError(f"column {column!r} of {name} holds {dtype}, not numbers; leave it out or convert it.")
@@ -154,7 +157,11 @@ def _check_shape(values: np.ndarray, name: str) -> None:
 def _place(values: np.ndarray, index: Sequence[Any], model_names: Sequence[str] | None) -> str:
     """Name the row and the model of one entry."""
     model = int(index[1])
-    return f"row {int(index[0])}, model {model if model_names is None else repr(model_names[model])}"
+    return f"{at_row(index[0])}, model {model if model_names is None else repr(model_names[model])}"
+
+
+def _use_logit() -> str:
+    return f"pass {argument('score_type', 'logit')} if they are logits"
 
 
 def _check_finite(values: np.ndarray, name: str, model_names: Sequence[str] | None) -> None:
@@ -163,8 +170,8 @@ def _check_finite(values: np.ndarray, name: str, model_names: Sequence[str] | No
             first = np.unravel_index(int(bad.argmax()), values.shape)
             rows = int(bad.reshape(len(values), -1).any(axis=1).sum())
             raise ValueError(
-                f"{name} holds {int(bad.sum())} {kind} values in {rows} of {len(values)} rows, the first at "
-                f"{_place(values, first, model_names)}; mend or drop these rows, none is dropped in silence."
+                f"{name} holds {counted(int(bad.sum()), kind + ' value')} in {rows} of {len(values)} rows, the first "
+                f"at {_place(values, first, model_names)}; mend or drop these rows, none is dropped in silence."
             )
 
 
@@ -177,7 +184,7 @@ def _check_range(values: np.ndarray, name: str, model_names: Sequence[str] | Non
     place = f"{name} must be probabilities in [0, 1], but {place} holds {values[first]:.6g}"
     if values.ndim == 3 and values.min() >= 0 and np.abs(values.sum(axis=2) - 100).max() <= 100 * SUM_TOLERANCE:
         raise ValueError(f"{place}; these look like percentages: divide them by 100.")
-    raise ValueError(f"{place}; these look like logits: {USE_LOGIT}.")
+    raise ValueError(f"{place}; these look like logits: {_use_logit()}.")
 
 
 def _check_sums(values: np.ndarray, name: str, model_names: Sequence[str] | None) -> None:
@@ -189,8 +196,8 @@ def _check_sums(values: np.ndarray, name: str, model_names: Sequence[str] | None
     rows = int(bad.any(axis=1).sum())
     raise ValueError(
         f"the probabilities of {name} must sum to 1 over the classes, but {_place(values, first, model_names)} sums to "
-        f"{sums[first]:.6g} ({rows} of {len(values)} rows are off by more than {SUM_TOLERANCE}); "
-        f"rescale them, or {USE_LOGIT}."
+        f"{sums[first]:.6g} (it is off by more than {SUM_TOLERANCE} in {rows} of {len(values)} rows); "
+        f"rescale them, or {_use_logit()}."
     )
 
 
@@ -211,6 +218,6 @@ def _warn_if_probabilities(values: np.ndarray, name: str) -> None:
     if np.abs(values.sum(axis=2) - 1).max() <= OVERSHOOT:
         warnings.warn(
             f"{name} are declared as logits, but all are in [0, 1] and every row sums to 1: if they are probabilities, "
-            "pass score_type='probability'.",
+            f"pass {argument('score_type', 'probability')}.",
             stacklevel=4,
         )

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from ssme._validation._wording import at_row, counted
+
 
 def first_few(names: Iterable[Any], limit: int = 3) -> str:
     """Quote the first few names and say how many more there are.
@@ -76,7 +78,8 @@ def to_column(values: Any, name: str, n_rows: int | None = None) -> Any:
     if column.ndim != 1:
         raise ValueError(f"{name} must be one-dimensional, got {column.shape}; for one column pass {name}.ravel().")
     if n_rows is not None and len(column) != n_rows:
-        raise ValueError(f"{name} has {len(column)} entries, but there are {n_rows} rows; pass one for each row.")
+        entries, there = counted(len(column), "entry", "entries"), "is 1 row" if n_rows == 1 else f"are {n_rows} rows"
+        raise ValueError(f"{name} has {entries}, but there {there}; pass one for each row.")
     if isinstance(column, np.ndarray) and column.dtype.kind in "fcS":  # float16 and bytes are strange to pandas
         column = column.astype({"f": np.float64, "c": object, "S": object}[column.dtype.kind])
     return column
@@ -133,7 +136,9 @@ def check_names(names: Any, count: int, name: str) -> tuple[str, ...]:
     """
     texts = as_text(names, name)
     if len(texts) != count:
-        raise ValueError(f"{name} has {len(texts)} names, but the scores have {count}; pass one name for each.")
+        raise ValueError(
+            f"{name} has {counted(len(texts), 'name')}, but the scores have {count}; pass one name for each."
+        )
     blank = [i for i, text in enumerate(texts) if text is None]
     if blank:
         raise ValueError(f"{name}[{blank[0]}] is empty; give it a name.")
@@ -144,8 +149,9 @@ def _distinct(texts: np.ndarray, name: str) -> tuple[str, ...]:
     seen: set[str] = set()
     double = [t for t in texts if t in seen or seen.add(t)]  # type: ignore[func-returns-value]
     if double:
-        twice = first_few(dict.fromkeys(double))
-        raise ValueError(f"{name} must differ from each other, but {twice} comes twice; rename it.")
+        names = list(dict.fromkeys(double))
+        rest = "comes twice; rename it" if len(names) == 1 else "come twice; rename them"
+        raise ValueError(f"{name} must differ from each other, but {first_few(names)} {rest}.")
     return tuple(texts)
 
 
@@ -166,13 +172,14 @@ def check_row_ids(row_ids: Any, n_rows: int, name: str = "row_ids") -> np.ndarra
     if missing.any():
         row = int(missing.argmax())
         count = int(missing.sum())
-        raise ValueError(f"{name} is missing in {count} rows, the first is row {row}; give every row an id.")
+        where = f"{counted(count, 'row')}, the first is {at_row(row)}"
+        raise ValueError(f"{name} is missing in {where}; give every row an id.")
     double = pd.Index(ids).duplicated()
     if double.any():
         names = list(dict.fromkeys(ids[double]))
         raise ValueError(
-            f"{name} must differ from row to row, but {len(names)} ids are doubled: {first_few(names)}; "
-            "drop the extra rows or choose another id column."
+            f"{name} must differ from row to row, but {counted(len(names), 'id is', 'ids are')} doubled: "
+            f"{first_few(names)}; drop the extra rows or choose another id column."
         )
     return ids
 

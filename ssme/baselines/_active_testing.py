@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ssme._labeled_only import labeled_only
+from ssme._labeled_only import LabeledBootstrap, labeled_only
 from ssme.baselines._common import MANY_DRAWS, Codes, Estimates, Floats, labeled_rows
 from ssme.baselines._label_draws import mean_of_defined
 from ssme.baselines._means import is_mean, row_values, values_at
@@ -27,7 +27,8 @@ def active_testing(
     """The metric on the labeled rows, each weighted for the probability with which it was chosen to be labeled.
 
     A mean over the rows is ``sum_i v_i f_i / n_l``, unbiased for the weights of :func:`lure_weights` [1]_ [2]_; other
-    metrics are computed on rows of weight v. The draws are those of the Bayesian bootstrap over the labeled rows.
+    metrics are computed on rows of weight v. The draws are those of labeled-only: a Bayesian bootstrap over the labeled
+    rows, with a prior of one row.
     Where all weights are equal, as for rows chosen at random, it is labeled-only.
 
     Parameters
@@ -49,25 +50,28 @@ def active_testing(
     if len(labeled) == 0 or np.all(v == v[0]):
         return labeled_only(specs, scores, codes, weights, seed=seed, n_draws=n_draws)
     own, w, labels = scores[labeled], weights[labeled], codes[labeled]
+    bootstrap = LabeledBootstrap(own, labels, w, seed, n_draws)
     random = np.random.default_rng([seed, 16])
-    drawn = random.standard_gamma(w, size=(n_draws, len(labeled)))
+    seen = random.standard_gamma(w, size=(n_draws, len(labeled)))
+    right, *others = bootstrap.prior_rows(random, n_draws)
+    seen += right.T
+    wrong = sum(part.reshape(-1, *right.shape).sum(axis=0).T for part in others)
     one_hot = np.eye(scores.shape[2])[labels][None]
     out = []
     for spec in specs:
         if is_mean(spec):
-            f = v[:, None] * values_at(row_values(spec, own), labels)
-            draws = (drawn @ f) / drawn.sum(axis=1, keepdims=True)
+            values = row_values(spec, own)
+            f = v[:, None] * values_at(values, labels)
+            f_wrong = v[:, None] * np.einsum("nmk,nk->nm", values, bootstrap.other)
+            draws = (seen @ f + wrong @ f_wrong) / (seen + wrong).sum(axis=1, keepdims=True)
             point = np.average(f, axis=0, weights=w)
             out.append((np.clip(point, *spec.bounds), np.clip(draws, *spec.bounds)))
             continue
-        evaluate = spec.prepare(own)
-        every = np.broadcast_to(one_hot, (n_draws, *one_hot.shape[1:]))
+        [draws] = bootstrap.draws([spec], v)
         if spec.hard_labels_only:  # a function of the user's takes no weights: rows are drawn by them instead
-            size = max(int(round(w.sum())), 1)
-            draws = evaluate(every, random.multinomial(size, w * v / (w @ v), size=n_draws).astype(np.float64))
             out.append((mean_of_defined(draws), draws))
         else:
-            out.append((evaluate(one_hot, (w * v)[None])[0], evaluate(every, drawn * v)))
+            out.append((spec.prepare(own, w * v)(one_hot, (w * v)[None])[0], draws))
     return out
 
 

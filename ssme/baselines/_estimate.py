@@ -13,7 +13,7 @@ from sklearn.utils import check_random_state
 
 from ssme._fitting import Rows, read_rows
 from ssme._tables import to_frame, warn_undefined
-from ssme._validation import check_level, check_sample_weight
+from ssme._validation import check_level, check_sample_weight, check_seed
 from ssme.baselines._registry import Baseline, get_baseline
 from ssme.metrics import MetricSpec, get_metric
 from ssme.results import MetricDraws
@@ -126,7 +126,6 @@ def _warn(method: Baseline, specs: list[MetricSpec], records: list[MetricDraws],
 
 
 def _seed(random_state: Any) -> int:
-    if isinstance(random_state, (int, np.integer)) and not isinstance(random_state, bool):
-        check_random_state(random_state)
+    if isinstance(check_seed(random_state), (int, np.integer)):
         return int(random_state)
     return int(check_random_state(random_state).randint(2**31 - 1))

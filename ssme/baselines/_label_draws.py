@@ -8,14 +8,13 @@ the draws, and calibration errors, which any noise raises, are moved back to the
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cached_property
 
 import numpy as np
 
 from ssme.baselines._common import Codes, Estimates, Floats
 from ssme.intervals import row_ranks, with_jeffreys
 from ssme.metrics import LabelDraws, MetricSpec
-from ssme.posterior import BinaryDraws, TiltedDraws, draw_hard
+from ssme.posterior import BinaryDraws, HardDraws, TiltedDraws, draw_codes, draw_hard
 from ssme.transforms import normalize
 
 BLOCK_ELEMENTS = 2**22  # numbers in one block of draws
@@ -145,7 +144,7 @@ def metrics_of_draws(
     """Point estimates (M,) and draws (D, M) of each metric; each source gives the labels for some of the models."""
     n, n_models, n_classes = scores.shape
     rank, random = row_ranks(scores, codes, weights), np.random.default_rng([seed, 11])
-    prepared = [[spec.prepare(scores[:, models]) for spec in specs] for models, _ in sources]
+    prepared = [[spec.prepare(scores[:, models], weights) for spec in specs] for models, _ in sources]
     functions, equal = any(spec.hard_labels_only for spec in specs), bool(np.all(weights == weights[0]))
     by_rank = np.empty_like(weights)
     by_rank[rank] = weights
@@ -196,52 +195,7 @@ def mean_of_defined(values: Floats) -> Floats:
     return np.divide(total, count, out=np.full(values.shape[1], np.nan), where=count > 0)
 
 
-def draw_codes(edges: Floats, uniform: Floats) -> Codes:
-    """Class codes (n, B) by inverse distribution: cumulative probabilities (n, K) that end in 1, uniforms (n, B).
-
-    Examples
-    --------
-    >>> draw_codes(np.array([[0.5, 1.0], [0.0, 1.0]]), np.array([[0.4, 0.6], [0.0, 0.9]]))
-    array([[0, 1],
-           [1, 1]])
-    """
-    n, n_classes = edges.shape
-    if n_classes == 2:
-        return (uniform >= edges[:, :1]).astype(np.int64)
-    row = np.arange(n)[:, None]
-    found = np.searchsorted((edges + row).ravel(), uniform + row, side="right") - row * n_classes
-    return np.clip(found, 0, n_classes - 1)
-
-
 def _repeats(weights: Floats, n_draws: int, random: np.random.Generator) -> Floats:
     """How often each row (n, B) is drawn with replacement, for metrics that take no weights."""
     size = max(int(round(weights.sum())), 1)
     return random.multinomial(size, weights / weights.sum(), size=n_draws).T.astype(np.float64)
-
-
-class HardDraws(LabelDraws):
-    """Labels drawn as class codes (n, B)."""
-
-    def __init__(self, drawn: Codes, n_classes: int) -> None:
-        self._drawn = drawn
-        self.n_rows, self.n_draws = drawn.shape
-        self.n_classes, self.weights = n_classes, None
-
-    def column(self, k: int) -> Floats:
-        """Label mass of class k, (n, B), a fresh array."""
-        return (self._drawn == k).astype(np.float64)
-
-    def hits(self, predicted: Codes) -> Floats:
-        """Label mass (n, B) of the predicted class (n,), a fresh array."""
-        return (self._drawn == predicted[:, None]).astype(np.float64)
-
-    @cached_property
-    def labels(self) -> Floats:  # type: ignore[override]
-        """Label mass (B, n, K)."""
-        return np.eye(self.n_classes)[self._drawn.T]
-
-    def _count(self, weights: Floats | None) -> Floats:
-        cells = (self._drawn + self.n_classes * np.arange(self.n_draws)).ravel()
-        mass = None if weights is None else np.ascontiguousarray(weights).ravel()
-        counts = np.bincount(cells, mass, minlength=self.n_draws * self.n_classes)
-        return counts.reshape(self.n_draws, self.n_classes).T.astype(np.float64)

@@ -52,18 +52,19 @@ def _class_gaps(confidence: FloatArray, best: NDArray, bins: NDArray) -> Callabl
     return gaps
 
 
-def ece_positive(scores: FloatArray) -> Callable:
+def ece_positive(scores: FloatArray, weights: FloatArray | None = None) -> Callable:
     """Calibration error of P(class 1), two classes: 10 bins of equal mass, each counted alike.
 
     ``mean_b |mean_(i in b) p_i - mean_(i in b) y_i|`` over the bins that are not empty. Their edges are the quantiles
-    0, .1, ..., 1 of p; a value on an edge belongs to the lower bin, so that tied scores share one. With row weights the
-    means are weighted, the edges are not. Bounds [0, 1], lower is better. Not the same metric as ``ece`` (top label).
+    0, .1, ..., 1 of p, weighted by what the rows count for in the data (:func:`mass_edges`) and not by the random
+    weights of a draw; a value on an edge belongs to the lower bin, so that tied scores share one. Whole weights do what
+    repeating the rows does. Bounds [0, 1], lower is better. Not the same metric as ``ece`` (top label).
     Reference: Nguyen and O'Connor (2015), Posterior calibration and exploratory analysis for natural language
     processing models.
     """
     p = np.ascontiguousarray(scores[:, :, 1])
     n_models = p.shape[1]
-    edges = np.quantile(p, np.linspace(0.0, 1.0, N_MASS_BINS + 1), axis=0)[1:-1]
+    edges = mass_edges(p, weights)
     bins = np.stack([np.searchsorted(edges[:, m], p[:, m]) for m in range(n_models)], axis=1)
     rows_of, scores_of = bin_matrix(bins, N_MASS_BINS), bin_matrix(bins, N_MASS_BINS, p)
 
@@ -75,3 +76,50 @@ def ece_positive(scores: FloatArray) -> Callable:
         return mean_where(means.reshape(shape), filled.reshape(shape), axis=1).T
 
     return evaluate
+
+
+def mass_edges(values: FloatArray, weights: FloatArray | None = None) -> FloatArray:
+    """The inner edges (9, M) of ten bins of equal mass for values (n, M) of rows with weights (n,).
+
+    See :func:`weighted_quantile`.
+    """
+    levels = np.linspace(0.0, 1.0, N_MASS_BINS + 1)[1:-1]
+    if weights is None or np.all(weights == 1) or not np.any(weights > 0):
+        return np.quantile(values, levels, axis=0)
+    return np.stack([weighted_quantile(column, weights, levels) for column in values.T], axis=1)
+
+
+def weighted_quantile(values: FloatArray, weights: FloatArray, levels: FloatArray) -> FloatArray:
+    """Quantiles of values (n,) that count for weights (n,), not all 0.
+
+    Rows of whole weights are that many rows, and the quantile q of their W = sum w is the linear interpolation at place
+    q (W - 1) that :func:`numpy.quantile` makes of the repeated rows, to the bit. That interpolation is the mean of the
+    values over a window of one row of weight, from q (W - 1) on, along the rows in rising order. So it is for weights
+    that are not whole; where they are below 1 in the mean, the window is their mean, so that their scale is no matter.
+    Rows of weight 0 are not there.
+
+    Examples
+    --------
+    >>> weighted_quantile(np.array([1.0, 2.0]), np.array([3.0, 2.0]), np.array([0.5, 0.75, 1.0]))
+    array([1., 2., 2.])
+    >>> weighted_quantile(np.array([1.0, 2.0]), np.array([0.5, 0.5]), np.array([0.5]))
+    array([1.5])
+    """
+    order = np.argsort(values[weights > 0], kind="stable")
+    v, w = values[weights > 0][order], weights[weights > 0][order]
+    upto = np.cumsum(w)
+    if np.all(w == np.rint(w)):
+        place = levels * (upto[-1] - 1)
+        whole = np.floor(place)
+        low, high = (v[np.searchsorted(upto, each, side="right").clip(max=len(v) - 1)] for each in (whole, whole + 1))
+        share = place - whole
+        # both forms, as numpy has it: each is exact at its own end, and an edge that is a value must equal it
+        return np.where(share < 0.5, low + (high - low) * share, high - (high - low) * (1 - share))
+    window = min(1.0, upto[-1] / len(w))
+    start = levels * (upto[-1] - window)
+    below = np.concatenate([[0.0], np.cumsum(w * v)])
+    area = np.interp(start + window, np.r_[0.0, upto], below) - np.interp(start, np.r_[0.0, upto], below)
+    first = np.searchsorted(upto, start, side="right").clip(max=len(v) - 1)
+    last = np.searchsorted(upto, start + window, side="left").clip(max=len(v) - 1)
+    # inside a run of tied values the mean is that value, whatever rounding makes of the areas
+    return np.clip(area / window, v[first], v[np.maximum(first, last)])

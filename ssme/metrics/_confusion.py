@@ -78,9 +78,7 @@ def _binary_counts(scores: FloatArray) -> Callable:
     second = np.ascontiguousarray((scores[:, :, 1] > scores[:, :, 0]).T, dtype=np.float64)
 
     def count(draws: LabelDraws, true: FloatArray) -> tuple[FloatArray, FloatArray]:
-        y = draws.column(1)
-        right = second @ draws.weighted(y)
-        wrong = second @ draws.weighted(1.0 - y)
+        right, wrong = second @ draws.mass(1), second @ draws.mass(0)
         predicted = right + wrong
         others = true.sum(axis=0) - predicted
         return np.stack([true[0] - wrong, right], axis=1), np.stack([others, predicted], axis=1)

@@ -23,7 +23,8 @@ def spec_of(function: Callable[..., Any]) -> MetricSpec:
     return MetricSpec(name, partial(_prepare, function, name), hard_labels_only=True, description=description)
 
 
-def _prepare(function: Callable[..., Any], name: str, scores: NDArray) -> Evaluate:
+def _prepare(function: Callable[..., Any], name: str, scores: ArrayLike, weights: ArrayLike | None = None) -> Evaluate:
+    """The weights of the rows in the data move nothing here; the draws bring how often each row is repeated."""
     scores = check_scores_shape(scores, name)
     y_score = scores[:, :, 1] if scores.shape[2] == 2 else scores
 
@@ -38,10 +39,21 @@ def _prepare(function: Callable[..., Any], name: str, scores: NDArray) -> Evalua
             rows = np.arange(len(draw)) if weights is None else _repeated(weights[d], name)
             for m in range(scores.shape[1]):
                 # indexing copies: a function that sorts its arguments in place does not spoil the next call
-                out[d, m] = _number(function(y_true[rows], y_score[rows, m]), name)
+                out[d, m] = _number(_called(function, name, y_true[rows], y_score[rows, m]), name)
         return out
 
     return evaluate
+
+
+def _called(function: Callable[..., Any], name: str, y_true: NDArray, y_score: NDArray) -> Any:
+    """What the function returns; its own exceptions stay visible behind one that says where they come from."""
+    try:
+        return function(y_true, y_score)
+    except Exception as error:
+        raise ValueError(
+            f"metric {name!r} failed on drawn labels ({type(error).__name__}: {error}); let it return NaN where it is "
+            "undefined, as where a class is absent."
+        ) from error
 
 
 def _hard(labels: NDArray, name: str) -> NDArray:

@@ -18,37 +18,49 @@ FloatArray = NDArray[np.float64]
 class LabelDraws:
     """Label draws (D, n, K) with row weights (D, n) or None, as the metrics read them; neither is written to.
 
-    Set `exists` (K,) where it is known that some classes do not occur, whatever mass the draws give to them.
+    Set `exists` (K,) where it is known that some classes do not occur, whatever mass the draws give to them. What
+    several metrics ask for is computed once: draws do not change, :meth:`reweighted` gives others.
     """
 
     exists: NDArray[np.bool_] | None = None
 
     def __init__(self, labels: NDArray, weights: FloatArray | None) -> None:
         self.labels = labels
-        self.n_draws, self.n_rows, self.n_classes = labels.shape
-        self.weights = None if weights is None else np.ascontiguousarray(weights.T)
+        n_draws, n_rows, n_classes = labels.shape
+        self._set(n_draws, n_rows, n_classes, None if weights is None else np.ascontiguousarray(weights.T))
+
+    def _set(self, n_draws: int, n_rows: int, n_classes: int, weights: FloatArray | None) -> None:
+        self.n_draws, self.n_rows, self.n_classes, self.weights = n_draws, n_rows, n_classes, weights
+        self._masses: dict[int, FloatArray] = {}
+        self._present: tuple[FloatArray, NDArray, NDArray] | None = None
 
     @classmethod
     def of_weights(cls, labels: NDArray, weights: FloatArray | None) -> LabelDraws:
         """Labels (D, n, K) with row weights that are (n, D) already."""
-        draws = cls(labels, None)
-        draws.weights = weights
-        return draws
+        return cls(labels, None).reweighted(weights)
 
     def reweighted(self, weights: FloatArray | None) -> LabelDraws:
         """The same draws with other row weights (n, D)."""
         other = copy(self)
-        other.weights = weights
+        other._set(self.n_draws, self.n_rows, self.n_classes, weights)
         return other
 
     def column(self, k: int) -> FloatArray:
         """Label mass of class k, (n, D), a fresh array."""
+        if self.n_classes == 2 and k == 0:
+            return 1.0 - self.column(1)
         return np.array(self.labels[:, :, k].T, dtype=np.float64, order="C")
 
     def hits(self, predicted: NDArray) -> FloatArray:
         """Label mass of the predicted class (n,) of each row, (n, D), a fresh array; K > 2."""
         mass = self.labels[:, np.arange(self.n_rows), predicted]
         return np.ascontiguousarray(mass.T, dtype=np.float64)
+
+    def mass(self, k: int) -> FloatArray:
+        """Label mass of class k times the row weights, (n, D); the same array each time, to be read only."""
+        if k not in self._masses:
+            self._masses[k] = self.weighted(self.column(k))
+        return self._masses[k]
 
     def weighted(self, values: FloatArray) -> FloatArray:
         """Values (n, D) times the row weights."""
@@ -66,22 +78,20 @@ class LabelDraws:
         Present means a soft count of one half or more, where a row counts by the ceiling of its weight: whole weights
         equal repeated rows, and the class of a single row does not come and go with a fractional bootstrap weight.
         """
-        counts = self._count(self.weights)
-        support = counts if self.weights is None else self._count(np.ceil(self.weights))
-        present = support >= 0.5
-        if self.exists is not None:
-            present &= self.exists[:, None]
-        return counts, present, present & (support.sum(axis=0) - support >= 0.5)
+        if self._present is None:
+            counts = self._count(self.weights)
+            support = counts if self.weights is None else self._count(np.ceil(self.weights))
+            present = support >= 0.5
+            if self.exists is not None:
+                present &= self.exists[:, None]
+            self._present = counts, present, present & (support.sum(axis=0) - support >= 0.5)
+        return self._present
 
     def _count(self, weights: FloatArray | None) -> FloatArray:
-        if self.n_classes == 2:
-            second = self.column(1)
-            masses = (1.0 - second, second)
-            if weights is None:
-                return np.stack([mass.sum(axis=0) for mass in masses])
-            return np.stack([np.einsum("nd,nd->d", mass, weights) for mass in masses])
-        w = np.ones((self.n_draws, self.n_rows)) if weights is None else weights.T
-        return np.einsum("dn,dnk->kd", w, self.labels)
+        classes = range(self.n_classes)
+        if weights is None or weights is self.weights:
+            return np.stack([self.mass(k).sum(axis=0) for k in classes])
+        return np.stack([np.einsum("nd,nd->d", self.column(k), weights) for k in classes])
 
 
 def divide(numerator: NDArray, denominator: NDArray) -> FloatArray:

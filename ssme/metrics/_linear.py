@@ -9,7 +9,6 @@ import numpy as np
 from ._draws import FloatArray, LabelDraws, divide
 
 EPS = float(np.finfo(np.float64).eps)
-BLOCK_SIZE = 2**20  # elements of the temporary arrays in _expected_total
 
 
 def accuracy(scores: FloatArray) -> Callable:
@@ -62,27 +61,14 @@ def _mean_of(value: FloatArray) -> Callable:
     binary = value.shape[2] == 2
     base = np.ascontiguousarray(value[:, :, 0])
     step = value[:, :, 1] - base
+    of_class: FloatArray | list = [] if binary else np.ascontiguousarray(value.transpose(2, 0, 1))
 
     def evaluate(draws: LabelDraws) -> FloatArray:
         if binary:  # one column of the labels and two matrix products
-            total = draws.weighted(draws.column(1)).T @ step
+            total = draws.mass(1).T @ step
             total += base.sum(axis=0) if draws.weights is None else draws.weights.T @ base
         else:
-            total = _expected_total(draws, value)
+            total = sum(draws.mass(k).T @ of_class[k] for k in range(draws.n_classes))
         return divide(total, draws.total())
 
     return evaluate
-
-
-def _expected_total(draws: LabelDraws, value: FloatArray) -> FloatArray:
-    """``sum_i w_i sum_k y[d, i, k] value[i, m, k]`` (D, M): a small matrix product a row, in blocks of rows."""
-    out = np.zeros((draws.n_draws, value.shape[1]))
-    block = max(1, BLOCK_SIZE // (max(draws.n_draws, 1) * max(value.shape[1:])))
-    for start in range(0, draws.n_rows, block):
-        rows = slice(start, start + block)
-        per_row = draws.labels[:, rows].transpose(1, 0, 2) @ value[rows].transpose(0, 2, 1)  # (block, D, M)
-        if draws.weights is None:
-            out += per_row.sum(axis=0)
-        else:
-            out += np.einsum("ndm,nd->dm", per_row, draws.weights[rows])
-    return out

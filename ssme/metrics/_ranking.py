@@ -23,12 +23,12 @@ def roc_auc(scores: FloatArray) -> Callable:
     ``sklearn.metrics.roc_auc_score``.
     """
 
-    def areas(y: FloatArray, draws: LabelDraws, tables: list[_RankTable], sums: _Sums) -> FloatArray:
+    def areas(positive: FloatArray, draws: LabelDraws, tables: list[_RankTable], sums: _Sums) -> FloatArray:
         if draws.weights is None:
             # the ranks are the same in all draws: their sum over the class, less the pairs of the class with itself
-            n1 = y.sum(axis=0)
-            return divide(np.stack([t.mid_ranks() for t in tables]) @ y - 0.5 * n1**2, n1 * (len(y) - n1))
-        positive = y * draws.weights
+            n1 = positive.sum(axis=0)
+            ranked = np.stack([t.mid_ranks() for t in tables]) @ positive
+            return divide(ranked - 0.5 * n1**2, n1 * (len(positive) - n1))
         negative = draws.weights - positive
         won = np.stack([_pairs_won(positive, negative, t, sums) for t in tables])
         return divide(won, positive.sum(axis=0) * negative.sum(axis=0))
@@ -46,8 +46,7 @@ def average_precision(scores: FloatArray) -> Callable:
     Reference: Zhu (2004), Recall, precision and average precision; ``sklearn.metrics.average_precision_score``.
     """
 
-    def areas(y: FloatArray, draws: LabelDraws, tables: list[_RankTable], sums: _Sums) -> FloatArray:
-        positive = draws.weighted(y)
+    def areas(positive: FloatArray, draws: LabelDraws, tables: list[_RankTable], sums: _Sums) -> FloatArray:
         gained = np.stack([_precision_gained(positive, draws.weights, t, sums) for t in tables])
         return divide(gained, positive.sum(axis=0))
 
@@ -56,7 +55,10 @@ def average_precision(scores: FloatArray) -> Callable:
 
 
 class _RankTable:
-    """Rising order of the values (n,) and, for each row, how many values are below it, and how many up to its ties."""
+    """Rising order of the values (n,); in it, how many are below each value, and how many up to its ties.
+
+    Without ties both counts are the places themselves and not kept.
+    """
 
     def __init__(self, values: FloatArray) -> None:
         order = np.argsort(values)
@@ -64,22 +66,35 @@ class _RankTable:
         first = np.flatnonzero(np.r_[True, in_order[1:] != in_order[:-1]])
         last = np.r_[first[1:], len(values)]
         self.order = order.astype(np.int32)  # 32 bits: there are K x M of these tables
-        self.below = np.empty(len(values), dtype=np.int32)
-        self.upto = np.empty(len(values), dtype=np.int32)
-        self.below[order] = np.repeat(first, last - first)
-        self.upto[order] = np.repeat(last, last - first)
+        self.below: NDArray | None = None
+        self.upto: NDArray | None = None
+        if len(first) < len(values):
+            self.below = np.repeat(first, last - first).astype(np.int32)
+            self.upto = np.repeat(last, last - first).astype(np.int32)
+
+    def counts_upto(self) -> NDArray:
+        """How many values are up to the ties of each, in the order."""
+        return np.arange(1, len(self.order) + 1) if self.upto is None else self.upto
 
     def mid_ranks(self) -> FloatArray:
-        """Number of the values below plus half of the tied ones, the row itself among these."""
-        return 0.5 * np.add(self.below, self.upto, dtype=np.float64)
+        """Number of the values below plus half of the tied ones, the row itself among these; in the order of rows."""
+        upto = self.counts_upto()
+        below = upto - 1 if self.below is None else self.below
+        out = np.empty(len(upto))
+        out[self.order] = 0.5 * np.add(below, upto, dtype=np.float64)
+        return out
 
 
 class _Sums:
-    """Cumulative sums in the order of a table; fresh arrays for each model would cost more time than the sums."""
+    """Arrays (n, D) in the order of a table; fresh ones for each model would cost more time than the sums."""
 
     def __init__(self, n_rows: int, n_draws: int) -> None:
         self._cumulative = np.zeros((n_rows + 1, n_draws))
-        self._at = (np.empty((n_rows, n_draws)), np.empty((n_rows, n_draws)))
+        self._own, self._at = np.empty((n_rows, n_draws)), np.empty((n_rows, n_draws))
+
+    def own(self, mass: FloatArray, order: NDArray) -> FloatArray:
+        """The mass (n, D) itself in the order."""
+        return np.take(mass, order, axis=0, out=self._own, mode="clip")
 
     def of(self, mass: FloatArray, order: NDArray) -> None:
         """Sum the mass (n, D) in the order; entry j is then that of the j lowest rows."""
@@ -89,34 +104,41 @@ class _Sums:
         pairs = rows.view(np.complex128) if rows.shape[1] % 2 == 0 else rows
         np.cumsum(pairs, axis=0, out=pairs)
 
-    def at(self, counts: NDArray, which: int) -> FloatArray:
-        """The sums (n, D) over as many of the lowest rows as counted for each row, in work array 0 or 1."""
-        return np.take(self._cumulative, counts, axis=0, out=self._at[which], mode="clip")
+    def below(self, table: _RankTable) -> FloatArray:
+        """The sums (n, D) over the rows below each."""
+        return self._cumulative[:-1] if table.below is None else self._taken(table.below)
+
+    def upto(self, table: _RankTable) -> FloatArray:
+        """The sums (n, D) over the rows up to the ties of each."""
+        return self._cumulative[1:] if table.upto is None else self._taken(table.upto)
+
+    def _taken(self, counts: NDArray) -> FloatArray:
+        return np.take(self._cumulative, counts, axis=0, out=self._at, mode="clip")
 
 
 def _pairs_won(positive: FloatArray, negative: FloatArray, table: _RankTable, sums: _Sums) -> FloatArray:
     """Sum over the rows of their positive mass times the negative mass below, that of their own score by half: (D,)."""
+    own = sums.own(positive, table.order)
     sums.of(negative, table.order)
-    below, upto = sums.at(table.below, 0), sums.at(table.upto, 1)
-    below += upto
-    return 0.5 * np.einsum("nd,nd->d", positive, below)
+    return 0.5 * (np.einsum("nd,nd->d", own, sums.below(table)) + np.einsum("nd,nd->d", own, sums.upto(table)))
 
 
 def _precision_gained(positive: FloatArray, weights: FloatArray | None, table: _RankTable, sums: _Sums) -> FloatArray:
     """Sum over the rows of their positive mass times the precision at their score (table of negated scores): (D,)."""
+    own = sums.own(positive, table.order)
     sums.of(positive, table.order)
-    precision = sums.at(table.upto, 0)
     if weights is None:
-        return np.einsum("nd,nd,n->d", positive, precision, 1.0 / table.upto)
+        return np.einsum("nd,nd,n->d", own, sums.upto(table), 1.0 / table.counts_upto())
+    own *= sums.upto(table)
     sums.of(weights, table.order)
-    everything = sums.at(table.upto, 1)
+    everything = sums.upto(table)
     np.maximum(everything, TINY, out=everything)  # where no row has weight yet both masses are 0
-    precision /= everything
-    return np.einsum("nd,nd->d", positive, precision)
+    own /= everything
+    return own.sum(axis=0)
 
 
 def _one_versus_rest(values: FloatArray, areas: Callable) -> Callable:
-    """Mean over the classes (class 1 alone for K = 2) of ``areas(y (n, D), draws, tables, sums)`` (M, D).
+    """Mean over the classes (class 1 alone for K = 2) of ``areas(mass (n, D), draws, tables, sums)`` (M, D).
 
     Classes that no row or every row has are left out.
     """
@@ -130,7 +152,7 @@ def _one_versus_rest(values: FloatArray, areas: Callable) -> Callable:
         total = np.zeros((n_models, draws.n_draws))
         for k in classes:
             if defined[k].any():
-                total += np.where(defined[k], areas(draws.column(k), draws, tables[k], sums), 0.0)
+                total += np.where(defined[k], areas(draws.mass(k), draws, tables[k], sums), 0.0)
         return divide(total, defined[list(classes)].sum(axis=0)).T
 
     return evaluate

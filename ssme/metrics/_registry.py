@@ -45,10 +45,11 @@ def _row(
     binary_bounds: tuple[float, float] | None = None,
     rises_with_noise: bool = False,
     share_of_rows: bool = False,
+    reads_weights: bool = False,
 ) -> MetricSpec:
     return MetricSpec(
         name=function.__name__,
-        prepare=guard(function, bounds, binary_only),
+        prepare=guard(function, bounds, binary_only, reads_weights),
         bounds=bounds,
         greater_is_better=greater_is_better,
         binary_only=binary_only,
@@ -69,7 +70,15 @@ _ROWS = (
     _row(roc_auc, UNIT, True, "Hanley and McNeil (1982)"),
     _row(average_precision, UNIT, True, "Zhu (2004)"),
     _row(ece, UNIT, False, "Guo et al. (2017)", rises_with_noise=True),
-    _row(ece_positive, UNIT, False, "Nguyen and O'Connor (2015)", binary_only=True, rises_with_noise=True),
+    _row(
+        ece_positive,
+        UNIT,
+        False,
+        "Nguyen and O'Connor (2015)",
+        binary_only=True,
+        rises_with_noise=True,
+        reads_weights=True,
+    ),
     _row(brier, (0.0, 2.0), False, "Brier (1950)", binary_bounds=UNIT),
     _row(log_loss, (0.0, np.inf), False, "Good (1952)"),
 )
@@ -166,5 +175,5 @@ def evaluate_metric(
             f"y must hold class indices 0 to {n_classes - 1}, and {bad.size} rows do not: "
             f"row {bad[0]} has {codes[bad[0]]!r}."
         )
-    weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)[None]
-    return spec.prepare(array)(one_hot[None], weights)[0]
+    weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+    return spec.prepare(array, weights)(one_hot[None], None if weights is None else weights[None])[0]

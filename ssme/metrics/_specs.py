@@ -22,7 +22,13 @@ class Evaluate(Protocol):
     def __call__(self, labels: ArrayLike | LabelDraws, weights: ArrayLike | None = None) -> FloatArray: ...
 
 
-Prepare = Callable[[ArrayLike], Evaluate]
+class Prepare(Protocol):
+    """Scores (n, M, K) and the weights (n,) of the rows in the data, or None, to what evaluates draws.
+
+    These weights place what belongs to the data, as the edges of bins. What a row counts for in a draw is said there.
+    """
+
+    def __call__(self, scores: ArrayLike, weights: ArrayLike | None = None) -> Evaluate: ...
 
 
 @dataclass(frozen=True)
@@ -33,7 +39,8 @@ class MetricSpec:
     ----------
     name : str
     prepare : callable
-        ``prepare(scores)`` of scores (n, M, K) returns ``evaluate(labels, weights=None)``, see :class:`Evaluate`.
+        ``prepare(scores, weights=None)`` of scores (n, M, K) and the rows' own weights (n,) returns
+        ``evaluate(labels, weights=None)``, see :class:`Prepare` and :class:`Evaluate`.
     bounds : tuple of float
         Least and greatest possible value; infinite where there is none.
     greater_is_better : bool or None
@@ -100,18 +107,30 @@ def check_draws(
     return labels, weights
 
 
+def check_row_weights(weights: ArrayLike | None, n_rows: int, name: str) -> FloatArray | None:
+    """Weights (n,) of the rows in the data, or None."""
+    if weights is None:
+        return None
+    array = np.asarray(weights, dtype=np.float64)
+    if array.shape != (n_rows,):
+        raise ValueError(f"metric {name!r} needs row weights of shape ({n_rows},), got {array.shape}.")
+    return array
+
+
 def guard(
-    metric: Callable[[FloatArray], Callable[[LabelDraws], FloatArray]],
+    metric: Callable[..., Callable[[LabelDraws], FloatArray]],
     bounds: tuple[float, float],
     binary_only: bool = False,
+    reads_weights: bool = False,
 ) -> Prepare:
     """The ``prepare`` of a metric function: checks the shapes, and clips to the bounds what rounding left outside."""
     name = metric.__name__
 
     @wraps(metric)
-    def prepare(scores: ArrayLike) -> Evaluate:
+    def prepare(scores: ArrayLike, weights: ArrayLike | None = None) -> Evaluate:
         array = check_scores_shape(scores, name, binary_only)
-        of_draws = metric(array)
+        own = check_row_weights(weights, len(array), name)
+        of_draws = metric(array, own) if reads_weights else metric(array)
 
         def evaluate(labels: ArrayLike | LabelDraws, weights: ArrayLike | None = None) -> FloatArray:
             if not isinstance(labels, LabelDraws):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ssme import _table_io as io
-from ssme._validation import first_few
+from ssme._validation import counted, first_few
 
 if TYPE_CHECKING:
     from ssme.score_table._table import ScoreTable
@@ -51,6 +51,6 @@ def _merge(old: np.ndarray, new: np.ndarray, blank: Any, row_ids: np.ndarray, wh
     clash = (old != blank) & (new != blank) & (old != new)
     if clash.any():
         ids = row_ids[clash]
-        where = f"{len(ids)} rows ({first_few(ids)})"
+        where = f"{counted(len(ids), 'row')} ({first_few(ids)})"
         raise ValueError(f"{what} contradicts an earlier table in {where}; correct one of them.")
     return np.where(old == blank, new, old)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,7 +12,7 @@ import numpy as np
 
 from ssme import _table_io as io
 from ssme._table_io import ReadOptions
-from ssme._validation import first_few
+from ssme._validation import argument, calling, counted, first_few
 from ssme.score_table._table import Layout, ScoreTable
 
 PathLike = str | os.PathLike[str]
@@ -79,9 +80,12 @@ def read_scores(
     array([[0.9, 1. ],
            [0.3, 0.4]])
     """
-    files = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
-    if not files:
-        raise ValueError("paths is empty; name at least one file of scores.")
+    files = _paths(paths)
+    if labels is not None and not isinstance(labels, (str, os.PathLike)):
+        raise TypeError(
+            f"labels must be the path of a file, got {type(labels).__name__}; labels that are not in a file "
+            "go in with ScoreTable.with_labels."
+        )
     options = ReadOptions(layout, id_column, label_column, group_columns, class_names, None, score_type, separator)
     tables, has_ids = _read_tables(files, options, with_labels=labels is None)
     table = ScoreTable.join(tables, names=[str(f) for f in files])
@@ -89,8 +93,23 @@ def read_scores(
         table = _lay_labels(table, labels, options, has_ids)
     missing = [c for c in options.group_columns if c not in table.groups]
     if missing:
-        raise ValueError(f"no file has the group column {first_few(missing)}; correct group_columns.")
+        raise ValueError(f"no file has the group column {first_few(missing)}; correct {argument('group_columns')}.")
     return table if models is None else table.select(models=models)
+
+
+def _paths(paths: Any) -> list[PathLike]:
+    """The paths as a list, whether one or several are given."""
+    single = isinstance(paths, (str, bytes, os.PathLike)) or not isinstance(paths, Iterable)
+    files = [paths] if single else list(paths)
+    wrong = [f for f in files if not isinstance(f, (str, os.PathLike))]
+    if wrong:
+        raise TypeError(f"paths must be a path or a list of paths, got {type(wrong[0]).__name__}.")
+    if not files:
+        raise ValueError("paths is empty; name at least one file of scores.")
+    twice = [f for i, f in enumerate(files) if f in files[:i]]
+    if twice:
+        raise ValueError(f"{twice[0]} is given twice; name each file once.")
+    return files
 
 
 def _read_tables(
@@ -102,10 +121,10 @@ def _read_tables(
     if bare and len(files) > 1:
         raise ValueError(
             f"{bare[0]}: there is no id column, and several files are joined by row id alone; "
-            "add an id column or name it in id_column."
+            f"add an id column or name it in {argument('id_column')}."
         )
     if with_labels and options.label_column is not None and all(p.labels is None for p in parts):
-        raise ValueError(f"no file has the label column {options.label_column!r}; correct label_column.")
+        raise ValueError(f"no file has the label column {options.label_column!r}; correct {argument('label_column')}.")
     tables = []
     for file, part in zip(files, parts, strict=True):
         with io.naming(file):
@@ -115,15 +134,21 @@ def _read_tables(
 
 
 def _lay_labels(table: ScoreTable, path: PathLike, options: ReadOptions, has_ids: bool) -> ScoreTable:
-    ids, values, groups = io.read_labels(path, options)
-    with io.naming(path):
+    ids, values, groups, call_row = io.read_labels(path, options)
+    with io.naming(path), calling(rows=call_row):
         if ids is None:
             if has_ids or len(values) != table.n_rows:
                 raise ValueError(
-                    f"there is no id column, so its {len(values)} labels cannot be matched to the {table.n_rows} rows "
-                    "of the scores; add an id column or name it in id_column."
+                    f"there is no id column, so its {counted(len(values), 'label')} cannot be matched to the "
+                    f"{counted(table.n_rows, 'row')} of the scores; add an id column or name it in "
+                    f"{argument('id_column')}."
                 )
             ids = np.arange(len(values)).astype(str)
         table = table.with_labels(values, row_ids=ids)
+        if table.n_labeled == 0:
+            message = (
+                f"{path}: the file names {counted(len(values), 'row')} and labels none of them; no row is labeled."
+            )
+            warnings.warn(message, UserWarning, stacklevel=3)
         new = {name: column for name, column in groups.items() if name not in table.groups}
         return table.with_groups(new, row_ids=ids) if new else table

@@ -11,7 +11,17 @@ import numpy as np
 
 from ssme import _table_io as io
 from ssme._table_io import ReadOptions, TableParts
-from ssme._validation import check_groups, check_labels, check_names, check_row_ids, check_score_array, first_few
+from ssme._validation import (
+    argument,
+    as_text,
+    calling,
+    check_groups,
+    check_labels,
+    check_names,
+    check_row_ids,
+    check_score_array,
+    first_few,
+)
 from ssme.score_table._join import joined
 
 if TYPE_CHECKING:
@@ -118,7 +128,7 @@ class ScoreTable:
             model_names = list(scores.columns)
         shape = np.shape(scores)
         if model_names is not None and len(shape) in (2, 3):
-            model_names = check_names(model_names, shape[1], "model_names")
+            model_names = check_names(model_names, shape[1], argument("model_names"))
         values = check_score_array(scores, score_type=score_type, model_names=model_names)
         n, n_models, n_classes = values.shape
         codes, classes = check_labels(labels, n, n_classes, class_names=class_names, name="labels")
@@ -126,8 +136,8 @@ class ScoreTable:
             values,
             codes,
             tuple(model_names or (f"model_{m}" for m in range(n_models))),
-            check_names(classes, n_classes, "class_names"),
-            check_row_ids(row_ids, n),
+            check_names(classes, n_classes, argument("class_names")),
+            check_row_ids(row_ids, n, argument("row_ids")),
             check_groups(groups, n),
             score_type,
         )
@@ -165,15 +175,16 @@ class ScoreTable:
 
     @classmethod
     def _from_parts(cls, parts: TableParts) -> ScoreTable:
-        return cls.from_arrays(
-            parts.scores,
-            parts.labels,
-            model_names=parts.model_names,
-            class_names=parts.class_names,
-            row_ids=parts.row_ids,
-            groups=parts.groups,
-            score_type=parts.score_type,
-        )
+        with calling(rows=parts.call_row):
+            return cls.from_arrays(
+                parts.scores,
+                parts.labels,
+                model_names=parts.model_names,
+                class_names=parts.class_names,
+                row_ids=parts.row_ids,
+                groups=parts.groups,
+                score_type=parts.score_type,
+            )
 
     @classmethod
     def join(cls, tables: Iterable[ScoreTable], *, names: Sequence[str] | None = None) -> ScoreTable:
@@ -194,7 +205,10 @@ class ScoreTable:
         array([[0.9, 0.8],
                [0.2, 0.3]])
         """
-        tables = list(tables)
+        tables = list(tables) if isinstance(tables, Iterable) else [tables]
+        strange = [t for t in tables if not isinstance(t, ScoreTable)]
+        if strange:
+            raise TypeError(f"tables must be ScoreTables, got {type(strange[0]).__name__}.")
         if not tables:
             raise ValueError("there is no table to join; pass at least one.")
         names = [f"table {i}" for i in range(len(tables))] if names is None else list(names)
@@ -216,6 +230,7 @@ class ScoreTable:
         row_ids : array-like, optional
             The row of each label. Rows that are not named are unlabeled; an id that no row has is an error.
         """
+        row_ids = None if row_ids is None else as_text(row_ids, "row_ids")
         size = self.n_rows if row_ids is None else len(row_ids)
         own, _ = check_labels(labels, size, self.n_classes, class_names=self.class_names, name="labels")
         if row_ids is None:
@@ -229,6 +244,7 @@ class ScoreTable:
 
         `groups` is what :meth:`from_arrays` takes; `row_ids` names its rows as in :meth:`with_labels`.
         """
+        row_ids = None if row_ids is None else as_text(row_ids, "row_ids")
         own = check_groups(groups, self.n_rows if row_ids is None else len(row_ids))
         if row_ids is not None:
             rows = io.rows_of(self.row_ids, row_ids, "groups")
@@ -248,8 +264,9 @@ class ScoreTable:
         >>> table.order_classes(["yes", "no"]).labels
         array([0])
         """
-        wanted = check_names(class_names, len(class_names), "class_names")
-        order = io.class_order(wanted, self.class_names, reference, name)
+        called = argument("class_names")
+        wanted = check_names(class_names, np.size(class_names), called)
+        order = io.class_order(wanted, self.class_names, called if reference == "class_names" else reference, name)
         code = np.append(np.argsort(order), -1)  # old code -> new code; the last one is for unlabeled rows, code -1
         return self._with(scores=self.scores[:, :, order], labels=code[self.labels], class_names=wanted)
 
@@ -259,13 +276,8 @@ class ScoreTable:
         picked = slice(None) if models is None else io.pick_names(models, self.model_names, "model")
         names = tuple(np.array(self.model_names, dtype=object)[picked])
         if len(set(names)) < len(names):
-            raise ValueError("models names a model twice; name each one once.")
-        where: Any = slice(None) if rows is None else rows
-        if not isinstance(where, slice):
-            where = list(where) if not hasattr(where, "dtype") else np.asarray(where)
-            if len(where) and isinstance(where[0], str):
-                where = io.pick_names(where, self.row_ids.tolist(), "row id")
-            where = np.asarray(where) if len(where) else np.zeros(0, dtype=np.int64)
+            raise ValueError(f"{argument('models')} names a model twice; name each one once.")
+        where = slice(None) if rows is None else io.pick_rows(rows, self.row_ids)
         ids = check_row_ids(self.row_ids[where], len(self.row_ids[where]), "the id of the selected rows")
         groups = {k: v[where] for k, v in self.groups.items()}
         scores = self.scores[where][:, picked]
@@ -293,6 +305,8 @@ class ScoreTable:
         The file appears whole or not at all, and reading it gives the same numbers to the last bit. Only npz records
         `score_type`; for the others pass it to :func:`ssme.score_table.read_scores`.
         """
+        if not isinstance(path, (str, os.PathLike)):
+            raise TypeError(f"path must be text or a path, got {type(path).__name__}.")
         io.write_parts(path, self._parts(), self.labels, self._label_names(), layout, separator)
 
     def equals(self, other: Any) -> bool:

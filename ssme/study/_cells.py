@@ -26,6 +26,7 @@ from ssme.metrics import evaluate_metric
 from ssme.study._draws import Floats, LabeledScores, curve_sizes, draw_rows
 from ssme.study._methods import CURVE, estimate_all
 from ssme.study._provenance import NUMERIC, versions
+from ssme.study._workers import end_with
 
 FORMAT = "ssme-study-cell/1"
 
@@ -45,6 +46,8 @@ class Cell:
     metrics : tuple of str
     level : float
     stratified : bool
+    n_draws : int or None
+        None: as many as the method takes by itself.
     code : str
         Fingerprint of the code.
     """
@@ -57,6 +60,7 @@ class Cell:
     metrics: tuple[str, ...]
     level: float
     stratified: bool
+    n_draws: int | None
     code: str
 
     def key(self) -> str:
@@ -101,7 +105,9 @@ def compute(data: LabeledScores, cell: Cell) -> Found:
     scores, codes = np.array(data.scores[rows]), np.array(data.codes[rows])
     start = time.perf_counter()
     try:
-        values = estimate_all(cell.method, scores, codes, cell.n_labeled, cell.metrics, cell.level, cell.seed)
+        values = estimate_all(
+            cell.method, scores, codes, cell.n_labeled, cell.metrics, cell.level, cell.seed, cell.n_draws
+        )
     except (MemoryError, OSError):  # trouble of the machine is not a result
         raise
     except Exception as raised:
@@ -137,8 +143,9 @@ def undisturbed() -> Iterator[None]:
         yield
 
 
-def compute_and_save(index: int, data: LabeledScores, cell: Cell, folder: Path | None) -> tuple[int, Found]:
-    """What a worker does: compute one cell and, with a folder, write its file, whole or not at all."""
+def compute_and_save(index: int, data: LabeledScores, cell: Cell, folder: Path | None, owner: int) -> tuple[int, Found]:
+    """What a worker of the process `owner` does: compute one cell and, with a folder, write its file whole."""
+    end_with(owner)
     with undisturbed():
         found = compute(data, cell)
     if folder is not None:

@@ -62,13 +62,14 @@ def estimate_all(
     metrics: Sequence[str],
     level: float,
     seed: int,
+    n_draws: int | None = None,
 ) -> NDArray[np.float64]:
     """Estimate, lower and upper end (3, metrics, M) from rows of which the first `n_labeled` show their label."""
     shown = codes.copy()
     if method != ALL_LABELS:
         shown[n_labeled:] = -1
     name = ALONE if method == ALL_LABELS else method
-    frame = estimate_with(name, scores, shown, metrics, level=level, random_state=seed)
+    frame = estimate_with(name, scores, shown, metrics, level=level, random_state=seed, n_draws=n_draws)
     return values_of(frame, metrics, scores.shape[1])
 
 

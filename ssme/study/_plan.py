@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ssme._validation import check_scores
+from ssme._validation import check_scores, counted
 from ssme.metrics import get_metric
 from ssme.score_table import ScoreTable, read_scores
 from ssme.study._cells import Cell
@@ -34,6 +34,7 @@ class Settings:
     n_unlabeled: int
     level: float
     stratified: bool
+    n_draws: int | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,7 +101,7 @@ def read_data_set(name: str, table: Table, settings: Settings, n_sets: int) -> D
     needed = 2 * (max(settings.budgets) + 1)
     if len(labeled) < needed:
         raise ValueError(
-            f"{name} has {len(labeled)} labeled rows, and half of them are the pool: budgets of up to "
+            f"{name} has {counted(len(labeled), 'labeled row')}, and half of them are the pool: budgets of up to "
             f"{max(settings.budgets)} need at least {needed}; lower the budgets or label more rows."
         )
     scores = check_scores(table.scores[labeled], score_type=table.score_type)
@@ -117,7 +118,7 @@ def read_data_set(name: str, table: Table, settings: Settings, n_sets: int) -> D
 
 def cells_of(found: DataSet, settings: Settings) -> list[Cell]:
     """Every cell of a data set: one curve a seed, then budgets x seeds x methods."""
-    common = (found.metrics, settings.level, settings.stratified, code_digest())
+    common = (found.metrics, settings.level, settings.stratified, settings.n_draws, code_digest())
     curve = Cell(found.data.digest(), CURVE, 0, 0, 0, *common)
     cells = [replace(curve, seed=seed) for seed in settings.seeds]
     for budget in settings.budgets:

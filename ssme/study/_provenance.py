@@ -16,9 +16,10 @@ LIBRARIES = ("numpy", "scipy", "scikit-learn", "pandas", "joblib", "KDEpy")
 NUMERIC = ("numpy", "scipy", "scikit-learn", "KDEpy")  # another version of these may give other digits
 # What only shows numbers; a change there leaves finished cells valid.
 PRESENTATION = {"cli.py", "__main__.py", "report.py", "_format.py", "_console.py", "_options.py", "_study_command.py"}
-PRESENTATION |= {"demo.py", "inspection.py", "adapters", "plots.py"}
+PRESENTATION |= {"_question_commands.py", "demo.py", "inspection.py", "adapters", "plots.py"}
 PRESENTATION |= {
-    f"study/{name}.py" for name in ("__init__", "_run", "_summary", "_report", "_tables", "_figure", "_progress")
+    f"study/{name}.py"
+    for name in ("__init__", "_run", "_summary", "_report", "_tables", "_figure", "_progress", "_workers")
 }
 PRESENTATION |= {"study/_provenance.py"}
 

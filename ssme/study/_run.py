@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 
 from ssme import __version__
-from ssme._atomic import atomic_path
+from ssme._atomic import atomic_path, check_writable
 from ssme._validation import check_level
 from ssme.score_table import ScoreTable
 from ssme.study._cells import Cell, Found, compute_and_save, load, undisturbed
@@ -21,6 +21,8 @@ from ssme.study._plan import Settings, Table, cells_of, check_metrics, is_whole,
 from ssme.study._progress import Progress, advancing
 from ssme.study._provenance import code_digest, commit, hardware, versions
 from ssme.study._tidy import failures_of, to_frame
+
+OUTPUTS = ("results.parquet", "study.json")
 
 
 def run_study(
@@ -32,6 +34,7 @@ def run_study(
     *,
     n_unlabeled: int = 1000,
     level: float = 0.9,
+    n_draws: int | None = None,
     n_jobs: int | None = None,
     out_dir: str | os.PathLike[str] | None = None,
     stratified: bool = False,
@@ -59,6 +62,8 @@ def run_study(
     n_unlabeled : int, default=1000
         Fewer where the pool is smaller.
     level : float, default=0.9
+    n_draws : int, optional
+        Draws of every method; by default each takes its own number. A level near 1 needs more.
     n_jobs : int, optional
         Processes, as joblib takes it; None is one, or what :func:`joblib.parallel_config` says. Each uses one thread.
     out_dir : path, optional
@@ -100,19 +105,23 @@ def run_study(
         whole_numbers(n_unlabeled, "n_unlabeled", 0)[0],
         check_level(level),
         bool(stratified),
+        None if n_draws is None else whole_numbers(n_draws, "n_draws", 2)[0],
     )
     folder = None if out_dir is None else Path(out_dir)
     if folder is not None:
         folder.mkdir(parents=True, exist_ok=True)
+        for file in OUTPUTS:
+            check_writable(folder / file)
     for name, table in named.items():  # what cannot be studied is refused before the first fit
         if isinstance(table, ScoreTable):
             read_data_set(name, table, settings, len(named))
     frame, info = _run(named, settings, n_jobs, folder, progress)
     frame.attrs.update(info)
     if folder is not None:
-        with atomic_path(folder / "results.parquet") as temporary:
+        results, record = (folder / file for file in OUTPUTS)
+        with atomic_path(results) as temporary:
             frame.to_parquet(temporary, index=False)
-        with atomic_path(folder / "study.json") as temporary:
+        with atomic_path(record) as temporary:
             temporary.write_text(json.dumps(info, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
     return frame
 
@@ -139,6 +148,7 @@ def _run(
             "n_unlabeled": settings.n_unlabeled,
             "level": settings.level,
             "stratified": settings.stratified,
+            "n_draws": settings.n_draws,
         },
         "trials": len(settings.seeds),
         "data": facts,
@@ -168,12 +178,13 @@ def _all_cells(
     from joblib import delayed
 
     found: dict[int, Found] = {}
+    owner = os.getpid()
     if folder is not None:
         found = {i: there for i, cell in enumerate(cells) if (there := load(cell, folder)) is not None}
     advance(len(found))
     missing = [i for i in range(len(cells)) if i not in found]
     if missing:
-        for i, numbers in parallel(delayed(compute_and_save)(i, data, cells[i], folder) for i in missing):
+        for i, numbers in parallel(delayed(compute_and_save)(i, data, cells[i], folder, owner) for i in missing):
             found[i] = numbers
             advance(1)
     return [found[i] for i in range(len(cells))]

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from ssme._atomic import atomic_path
+from ssme._atomic import atomic_path, check_folder, check_writable
 
 
 @pytest.fixture
@@ -96,7 +96,7 @@ def test_a_real_limit_on_file_size_leaves_the_old_table(tmp_path: Path) -> None:
 def test_a_kill_in_the_middle_leaves_the_old_file(target: Path) -> None:
     code = """
         import os, signal, sys
-        from ssme._atomic import atomic_path
+        from ssme._atomic import atomic_path, check_folder, check_writable
         with atomic_path(sys.argv[1]) as temp:
             with open(temp, "w") as file:
                 file.write("half")
@@ -141,3 +141,44 @@ def test_targets_that_cannot_be_written(tmp_path: Path) -> None:
 def test_a_device_is_not_replaced() -> None:
     with pytest.raises(ValueError, match="device or a pipe"), atomic_path("/dev/null"):
         pass
+
+
+def test_the_temporary_file_is_never_named(target: Path) -> None:
+    with (
+        pytest.raises(OSError, match=rf"cannot write {target} \(Permission denied\)") as caught,
+        atomic_path(target) as temp,
+    ):
+        raise PermissionError(errno.EACCES, "Permission denied", str(temp))
+    assert temp.name not in str(caught.value) and "older file there is left" in str(caught.value)
+    new = target.with_name("new.csv")
+    with pytest.raises(OSError, match="No space left") as caught, atomic_path(new) as temp:
+        raise OSError(errno.ENOSPC, "No space left on device", str(temp))
+    assert "older" not in str(caught.value)
+
+
+def test_checks_leave_nothing_behind(target: Path) -> None:
+    check_writable(target)
+    check_writable(target.with_name("new.csv"))
+    check_folder(target.parent / "a" / "b")
+    check_folder(target.parent)
+    assert os.listdir(target.parent) == ["table.csv"] and target.read_text() == "old"
+
+
+@pytest.mark.skipif(not os.path.isdir("/sys/kernel"), reason="needs a file system that takes no files from anybody")
+def test_checks_see_what_the_file_system_allows() -> None:
+    for check, path in ((check_writable, "/sys/table.csv"), (check_folder, "/sys/study/one")):
+        with pytest.raises(PermissionError, match=f"cannot write {path} .*choose another place"):
+            check(path)
+
+
+def test_a_folder_below_a_file(target: Path) -> None:
+    with pytest.raises(NotADirectoryError, match="table.csv is not a folder"):
+        check_folder(target / "study")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links need rights there")
+def test_a_link_to_nowhere_names_the_folder_that_it_leads_to(tmp_path: Path) -> None:
+    link = tmp_path / "link.csv"
+    link.symlink_to(tmp_path / "gone" / "t.csv")
+    with pytest.raises(FileNotFoundError, match="gone does not exist"):
+        check_writable(link)

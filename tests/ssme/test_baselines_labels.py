@@ -10,10 +10,11 @@ from sklearn.linear_model import LogisticRegression
 
 from ssme.baselines import BASELINES
 from ssme.baselines._dawid_skene import run_dawid_skene
-from ssme.baselines._label_draws import HardDraws, draw_codes, metrics_of_own_labels, metrics_of_shared_labels
+from ssme.baselines._label_draws import metrics_of_own_labels, metrics_of_shared_labels
 from ssme.baselines._majority_vote import winners
 from ssme.baselines._pseudo_labeling import predicted_labels
 from ssme.metrics import METRICS, LabelDraws, evaluate_metric, get_metric
+from ssme.posterior import HardDraws, draw_codes
 
 
 def simulate(n=200, n_models=5, n_classes=3, n_labeled=30, seed=0):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 import json
+import os
+import re
 import runpy
 import subprocess
 import sys
@@ -16,10 +18,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from typer.main import get_command
 from typer.testing import CliRunner
 
 import ssme.cli
 from ssme import SSME, ScoreTable, read_scores
+from ssme._options import ARGUMENTS
 from ssme.cli import app
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -317,13 +321,13 @@ def test_inspect_finds_what_is_wrong(tmp_path: Path) -> None:
     found = " ".join(document["findings"])
     for piece in (
         "Only 3 rows are labeled",
-        "1 of 2 classes have no label: 0",
+        "1 of 2 classes has no label: 0",
         "Model same has exactly the scores of model twin",
         "Model constant gives every row the same scores",
         "Model hard has only scores of 0 and 1",
         "Model always predicts class 1 in every row",
         "exactly 0 or 1",
-        "1 of 2 groups of where have no labeled row: y",
+        "1 of 2 groups of where has no labeled row: y",
     ):
         assert piece in found
     assert document["agreement"]["share_of_rows"][0][1] == 1.0 and document["fit"] == {}
@@ -379,7 +383,7 @@ def test_convert_replaces_nothing_unasked(small: Path, tmp_path: Path) -> None:
     assert read_scores(out).n_rows == 80
     assert "choose another name" in complaint("convert", small, small, "--force")
     run("convert", small, code=2)
-    complaint("convert", small, tmp_path / "out.xlsx")
+    assert "suffix '.xlsx'" in run("convert", small, tmp_path / "out.xlsx", code=2).output
 
 
 def test_demo_and_going_on_with_its_scores(tmp_path: Path) -> None:
@@ -424,3 +428,275 @@ def test_installed_entry_points_show_no_traceback(tmp_path: Path) -> None:
 def test_a_seed_that_no_generator_takes_is_wrong_usage() -> None:
     result = CliRunner().invoke(app, ["demo", "--seed", str(2**32)])
     assert result.exit_code == 2
+
+
+# --- options in errors, rows as the file has them ---
+
+
+def test_every_option_that_messages_name_exists() -> None:
+    commands = get_command(app).commands.values()  # type: ignore[attr-defined]
+    options = {option for command in commands for parameter in command.params for option in parameter.opts}
+    assert {word for word in ARGUMENTS.values() if word.startswith("--")} <= options
+    assert not {word for word in ARGUMENTS.values() if not word.startswith("--")} & set(ARGUMENTS)
+
+
+PYTHON_WORDS = (
+    "group_columns",
+    "id_column",
+    "label_column",
+    "class_names",
+    "score_type",
+    "layout=",
+    "row_ids",
+    "n_draws",
+)
+
+
+@pytest.mark.parametrize(
+    ("content", "options", "said"),
+    [
+        (
+            "id,a,b,where\nx,0.2,0.9,web\n",
+            [],
+            "'web' at data row 1 (line 2), which is not a number; .*--groups, --id or",
+        ),
+        ("id,a\nx,0.2\n\n\ny,oops\n", [], "'oops' at data row 2 (line 5)"),
+        ('id,a\n"x\nx",0.2\ny,oops\n', [], "'oops' at data row 2 (line 4)"),
+        ("id,a\nx,0.2\ny,3\n", [], "data row 2 (line 3), model 'a' holds 3; .*pass --score-type logit if"),
+        ("id,a,label\nx,0.2,no\n", [], "'no' at data row 1 (line 2), .*pass --class-names in the order"),
+        ("id,a,b\nx,0.2,0.8\n", ["--score-type", "logit"], "pass --layout model or --layout binary"),
+        ("id,a:0,b\nx,0.2,0.8\n", [], "name what is no score in --groups"),
+        ("id,a\nx,0.2\n", ["--groups", "where"], "no file has the group column 'where'; correct --groups"),
+        ("id,a\nx,0.2\n", ["--id", "key"], "no column 'key' for --id among"),
+        ("id,a\nx,0.2\n", ["--label-column", "y"], "no file has the label column 'y'; correct --label-column"),
+        ("id,a\nx,0.2\n", ["--layout", "wide"], "or pass --separator or --layout"),
+        ("id,a\nx,0.2\n", ["--separator", "/"], "correct --separator, or leave it out"),
+        ("id,a\nx,0.2\nx,0.2\n", [], "the id must differ from row to row, but 1 id is doubled: 'x'"),
+        ("id,a\n,0.2\n", [], "the id is missing in 1 row, the first is data row 1 (line 2)"),
+        ("k,model,class,score\n1,a,b,.5\n", ["--layout", "long"], "needs an id column, .*name it in --id"),
+        ("id,model,class,score\n1,a,b,3\n1,a,c,.5\n", [], "the row of id '1', model 'a' holds 3"),
+        ("id,a\nx,0.2\n", ["--models", "a,a"], "--models names a model twice"),
+    ],
+)
+def test_errors_name_options_and_lines(tmp_path: Path, content: str, options: list[str], said: str) -> None:
+    path = tmp_path / "scores.csv"
+    path.write_text(content, encoding="utf-8")
+    message = complaint("estimate", path, *options)
+    assert re.search(said.replace("(", r"\(").replace(")", r"\)"), message), message
+    assert not [word for word in PYTHON_WORDS if word in message] and message.count(str(path)) <= 1
+
+
+def test_rows_of_a_file_of_labels_are_its_own(comments: SimpleNamespace, tmp_path: Path) -> None:
+    labels = tmp_path / "labels.csv"
+    labels.write_text("id,label\ncomment-00007,1\ncomment-00003,spam\n", encoding="utf-8")
+    said = complaint("estimate", comments.files[0], "--labels", labels)
+    assert "labels.csv: labels holds 'spam' at data row 2 (line 3)" in said and "--class-names" in said
+
+
+def test_rows_of_arrays_have_their_index(tmp_path: Path) -> None:
+    np.savez(tmp_path / "t.npz", scores=np.array([[0.2], [7.0]]))
+    assert "data row 2 (index 1)" in complaint("estimate", tmp_path / "t.npz")
+    pd.DataFrame({"id": ["x", "y"], "a": [0.2, 7.0]}).to_parquet(tmp_path / "t.parquet")
+    assert "data row 2 (index 1)" in complaint("estimate", tmp_path / "t.parquet")
+
+
+def test_python_keeps_the_names_of_python(small: Path) -> None:
+    complaint("estimate", small, "--groups", "nope")
+    with pytest.raises(ValueError, match="correct group_columns"):
+        read_scores(small, group_columns=["nope"])
+
+
+def test_labels_that_label_nothing(comments: SimpleNamespace, tmp_path: Path) -> None:
+    labels = tmp_path / "labels.csv"
+    labels.write_text("id,label\n", encoding="utf-8")
+    said = complaint("estimate", comments.files[0], "--labels", labels)
+    assert "holds not one label" in said and "leave --labels out" in said
+    labels.write_text("id,label\ncomment-00003,\n", encoding="utf-8")
+    assert "labels none of them" in run("estimate", comments.files[0], "--labels", labels, "--quiet").stderr
+
+
+def test_a_file_that_is_given_twice(small: Path) -> None:
+    assert "is given twice" in complaint("estimate", small, small)
+
+
+def test_what_is_asked_for_twice_is_given_once(small: Path) -> None:
+    options = ["--metrics", "accuracy,accuracy", "--groups", "source,source", "--json"]
+    document = json.loads(run("estimate", small, *options).stdout)
+    assert len(document["estimates"]) == 2 * 3  # two models, in all rows and in two groups
+
+
+def test_draws(small: Path) -> None:
+    default = SSME().n_draws
+    document = json.loads(run("estimate", small, "--json").stdout)
+    assert document["settings"]["draws"] == default
+    document = json.loads(run("estimate", small, "--draws", 30, "--metrics", "accuracy", "--json").stdout)
+    table = read_scores(small, group_columns=["source"])
+    expected = SSME(n_draws=30, random_state=0).fit(table).estimate("accuracy")
+    assert document["settings"]["draws"] == 30
+    assert [row["upper"] for row in document["estimates"]] == expected["upper"].tolist()
+    run("estimate", small, "--draws", 1, code=2)
+    run("estimate", small, "--draws", 10**9, code=2)
+
+
+# --- where to write: checked before the work, by the user's path ---
+
+
+def never(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No command may reach what comes after the checks."""
+
+    def fail(*args: Any, **kwargs: Any) -> None:
+        raise AssertionError("the work has begun")
+
+    monkeypatch.setattr("ssme.score_table.read_scores", fail)
+    monkeypatch.setattr("ssme.demo.make_scores", fail)
+
+
+COMMANDS = {
+    "estimate": lambda scores, out: ["estimate", scores, "--out", out],
+    "convert": lambda scores, out: ["convert", scores, out],
+    "demo": lambda scores, out: ["demo", "--out", out],
+    "study": lambda scores, out: ["study", scores, "--out", out],
+}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_place_that_takes_no_file_is_refused_before_the_work(
+    small: Path, command: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    never(monkeypatch)
+    touch = Path.touch
+
+    def refuse(self: Path, *args: Any, **kwargs: Any) -> None:
+        if self.suffix == ".csv" or ".tmp" in self.name:
+            raise PermissionError(errno.EACCES, "Permission denied", str(self))
+        touch(self, *args, **kwargs)
+
+    monkeypatch.setattr(Path, "touch", refuse)
+    out = small.parent / ("folder" if command == "study" else "out.csv")
+    said = complaint(*COMMANDS[command](small, out))
+    assert (
+        said == f"Error: cannot write {out} (Permission denied): make its folder writable, or choose another place.\n"
+    )
+    assert not out.exists()
+
+
+@pytest.mark.parametrize("command", ["estimate", "convert", "demo"])
+def test_bad_targets_are_refused_before_the_work(small: Path, command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    never(monkeypatch)
+    (small.parent / "folder.csv").mkdir()
+    assert "it is a folder" in complaint(*COMMANDS[command](small, small.parent / "folder.csv"))
+    nowhere = small.parent / "no" / "t.csv"
+    assert f"{nowhere}: the folder {nowhere.parent} does not exist" in complaint(*COMMANDS[command](small, nowhere))
+    assert "table.xlsx" in run(*COMMANDS[command](small, small.parent / "table.xlsx"), code=2).output
+
+
+def test_a_study_folder_below_a_file(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    never(monkeypatch)
+    assert "is not a folder" in complaint("study", small, "--out", small / "study")
+
+
+def test_full_disk_without_an_old_file_speaks_of_none(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fill(frame: pd.DataFrame, document: str, path: Path) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device", str(path))
+
+    monkeypatch.setitem(ssme.cli.WRITERS, ".csv", fill)
+    out = small.parent / "new.csv"
+    said = complaint("estimate", small, "--out", out)
+    assert f"cannot write {out} (No space left on device): make room" in said and "older" not in said
+    out.write_text("old", encoding="utf-8")
+    assert "the older file there is left as it was" in complaint("estimate", small, "--out", out)
+
+
+# --- quiet, everywhere the same ---
+
+
+def test_quiet_means_the_same_in_every_command(small: Path, tmp_path: Path) -> None:
+    assert run("demo", "--out", tmp_path / "s.npz", "--quiet").stdout == ""
+    assert run("convert", small, tmp_path / "c.npz", "--quiet").stdout == ""
+    assert run("estimate", small, "--out", tmp_path / "t.csv", "--quiet").stdout == ""
+    alone = run("demo", "--quiet").stdout
+    assert "closer" in alone and "SSME was closer" not in alone and "classifiers of handwritten" not in alone
+    inspected = run("inspect", small, "--no-fit", "--quiet").stdout
+    assert "Agreement" in inspected and "Nothing unusual" in inspected
+
+
+def test_quiet_warnings_go_to_stderr(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def warned(table: ScoreTable) -> list[str]:
+        warnings.warn("odd scores", UserWarning, stacklevel=1)
+        return []
+
+    monkeypatch.setattr("ssme.inspection.findings", warned)
+    result = run("inspect", small, "--no-fit", "--quiet")
+    assert "odd scores" not in result.stdout and "Warning: odd scores" in result.stderr
+    assert "Warning: odd scores" in run("inspect", small, "--no-fit").stdout
+
+
+# --- how commands end ---
+
+
+def end_of(command: list[object], **options: Any) -> subprocess.CompletedProcess[str]:
+    full = [sys.executable, "-m", "ssme", *map(str, command)]
+    return subprocess.run(full, stderr=subprocess.PIPE, text=True, cwd=ROOT, timeout=120, **options)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="POSIX pipes")
+@pytest.mark.parametrize("options", [["--json"], ["--no-fit"]])
+def test_a_reader_that_has_seen_enough_ends_the_command_silently(small: Path, options: list[str]) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        result = end_of(["inspect", small, *options], stdout=writer)
+    finally:
+        os.close(writer)
+    assert (result.returncode, result.stderr) == (141, "")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+@pytest.mark.parametrize("command", [["inspect", "--no-fit"], ["inspect", "--help"]])
+def test_a_full_stdout_is_named(small: Path, command: list[str]) -> None:
+    with open("/dev/full", "w") as full:
+        result = end_of([command[0], small, *command[1:]], stdout=full)
+    said = "Error: cannot write to standard output (No space left on device).\n"
+    assert (result.returncode, result.stderr) == (1, said)
+
+
+def test_interrupt(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    break_fit(monkeypatch, interrupt)
+    result = run("estimate", small, "--out", small.parent / "t.csv", code=130)
+    assert result.stdout == "" and result.stderr == "Interrupted.\n" and not (small.parent / "t.csv").exists()
+
+
+def test_too_little_memory_is_no_fault_of_the_program(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def exhaust() -> None:
+        raise MemoryError("Unable to allocate 9 TiB")
+
+    break_fit(monkeypatch, exhaust)
+    assert "not enough memory (Unable to allocate 9 TiB)" in complaint("estimate", small)
+
+
+# --- many models ---
+
+
+def test_inspect_of_many_models_shows_no_matrix(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    p = pd.DataFrame(rng.random((40, 60)).round(3), columns=[f"m{m:02d}" for m in range(60)])
+    p["m59"] = 1 - (p.drop(columns="m59").mean(axis=1) > 0.5)  # hard, and against the others
+    p.iloc[:, :7] = 0.25
+    path = tmp_path / "many.csv"
+    p.assign(id=range(40)).to_csv(path, index=False)
+    text = run("inspect", path, "--no-fit").stdout
+    assert "60: m00, m01" in text and "and 40 others" in text and max(map(len, text.splitlines())) < 250
+    assert "7 models give every row the same scores: m00, m01, m02, m03, m04 and 2 more." in text
+    assert "6 models have exactly the scores of another one: m01" in text and "Model m59 has only scores" in text
+    found = json.loads(run("inspect", path, "--no-fit", "--json").stdout)["agreement"]
+    vote = (p.to_numpy() > 0.5).astype(int)
+    same = (vote[:, :, None] == vote[:, None, :]).mean(axis=0)
+    expected = (same.sum(axis=1) - 1) / 59
+    assert found["share_of_rows"] is None and np.allclose(found["mean_with_others"], expected)
+    assert found["mean"] == pytest.approx((same.sum() - 60) / (60 * 59))
+    shown = re.findall(r"^(m\d\d) +0\.\d{3}$", text, flags=re.M)
+    # Those that agree least come first; several agree alike.
+    assert np.allclose(expected[p.columns.get_indexer(shown)], np.sort(expected)[:20]) and shown[0] == "m59"

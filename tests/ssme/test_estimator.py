@@ -428,13 +428,75 @@ def test_one_model_with_broken_confidence_does_not_decide_alone():
     assert np.abs(table.estimate - value).max() < 0.06
 
 
-def test_an_interval_without_width_is_flagged():
-    # the labels alone, all of them right: the bootstrap of a ratio other than accuracy cannot see a wrong row
+def test_labels_that_are_all_right_leave_an_interval_with_width():
+    # twenty right rows of twenty are what 86 % accuracy gives in one draw of twenty: every metric's interval says so
     p1 = np.r_[np.full(100, 0.9), np.full(100, 0.1)][:, None]
     truth = np.r_[np.ones(100, dtype=int), np.zeros(100, dtype=int)]
     y = np.where(np.arange(200) % 10 == 0, truth, -1)
-    table = SSME(random_state=0).fit(p1, y).estimate(["accuracy", "balanced_accuracy"], labeled_only=True)
+    metrics = ["accuracy", "balanced_accuracy", "f1", "roc_auc"]
+    table = SSME(random_state=0).fit(p1, y).estimate(metrics, labeled_only=True)
     alone = table[table.method == "labeled-only"].set_index("metric")
-    assert alone.loc["balanced_accuracy", "flags"] == "no-width"
-    assert alone.loc["accuracy", "flags"] == "" and alone.loc["accuracy", "lower"] < 0.95
-    assert not table[table.method == "ssme"]["flags"].str.contains("no-width").any()
+    assert (alone["flags"] == "").all()
+    assert (alone["upper"] - alone["lower"] > 0.01).all() and (alone["lower"] > 0.6).all()
+    assert alone.loc["accuracy", "lower"] < 0.95 and alone.loc["balanced_accuracy", "lower"] < 0.95
+    assert not table["flags"].str.contains("no-width").any()
+
+
+def test_calibration_errors_of_few_labels_are_flagged():
+    for n_labeled, flags in ((60, "too-high-by-noise"), (300, "")):
+        scores, _, truth = simulate(n=400, n_classes=2)
+        y = np.where(np.arange(400) < n_labeled, truth, -1)
+        table = SSME(random_state=0).fit(scores, y).estimate(["ece", "brier"], labeled_only=True)
+        alone = table[table.method == "labeled-only"]
+        assert set(alone.loc[alone.metric == "ece", "flags"]) == {flags}
+        assert set(alone.loc[alone.metric == "brier", "flags"]) == {""}
+
+
+def test_a_metric_that_no_draw_moves_is_flagged():
+    table = SSME(random_state=0).fit(*simulate(n_classes=2, n_labeled=60)[:2]).estimate(lambda y_true, y_score: 0.5)
+    assert (table["flags"] == "no-width").all() and (table["estimate"] == 0.5).all()
+
+
+def test_weights_that_are_shares_warn_and_are_flagged():
+    scores, y, _ = simulate(n_classes=2, n_labeled=60)
+    with pytest.warns(UserWarning, match=r"sample_weight makes 1 rows of \d+"):
+        model = SSME(random_state=0).fit(scores, y, sample_weight=np.full(len(y), 1 / len(y)))
+    assert model.estimate("accuracy")["flags"].str.contains("few-effective-rows").all()
+
+
+def test_a_level_beyond_the_draws_warns_and_is_flagged():
+    model = SSME(random_state=0, n_draws=50).fit(*simulate(n_classes=2, n_labeled=60)[:2])
+    with pytest.warns(UserWarning, match="set n_draws to 1000 or more"):
+        table = model.estimate("accuracy", level=0.99)
+    assert (table["flags"] == "coarse-level").all()
+    assert (model.estimate("accuracy", level=0.9)["flags"] == "").all()
+
+
+def test_no_labels_is_a_flag_of_the_labels_alone_too():
+    scores, _, _ = simulate(n_classes=2)
+    table = SSME(random_state=0).fit(scores).estimate("accuracy", labeled_only=True)
+    assert set(table["method"]) == {"ssme", "labeled-only"}
+    assert table["flags"].str.contains("no-labels").all()
+
+
+def test_metrics_asked_for():
+    model = SSME(random_state=0).fit(*simulate(n_classes=2, n_labeled=60)[:2])
+    pd.testing.assert_frame_equal(model.estimate(["accuracy", "ece", "accuracy"]), model.estimate(["accuracy", "ece"]))
+    with pytest.raises(TypeError, match="metrics must be a name, a function or several of these, got None"):
+        model.estimate(None)
+    with pytest.raises(ValueError, match="metrics is empty"):
+        model.estimate([])
+
+
+def test_a_metric_function_that_fails_is_named():
+    def broken(y_true, y_score):
+        raise KeyError("missing column")
+
+    with pytest.raises(ValueError, match=r"broken.*missing column"):
+        SSME(random_state=0).fit(*simulate(n_classes=2, n_labeled=60)[:2]).estimate(broken)
+
+
+@pytest.mark.parametrize("seed", [-1, 2**32, 1.5, "a"])
+def test_bad_random_state_is_refused(seed):
+    with pytest.raises((ValueError, TypeError), match="random_state"):
+        SSME(random_state=seed).fit(*simulate(n_classes=2, n_labeled=60)[:2])

@@ -113,7 +113,7 @@ class TestLabelWeight:
             y[batch.rows] = truth[batch.rows]
             exact = evaluate_metric("accuracy", np.stack([1 - scores, scores], axis=2), truth)
             for name, weight in (("weighted", batch.label_weight), ("plain", None)):
-                model = SSME(random_state=seed, n_draws=2).fit(scores, y, label_weight=weight)
+                model = SSME(random_state=seed, n_draws=20).fit(scores, y, label_weight=weight)
                 table = model.estimate("accuracy", labeled_only=True)
                 found[name].append(table.loc[table["method"] == "labeled-only", "estimate"].to_numpy() - exact)
         bias = {name: np.mean(each, axis=0) for name, each in found.items()}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -125,10 +126,12 @@ def test_inspection_tables() -> None:
         "score_type": "probability", "labels_by_class": {"no": 15, "yes": 5},
         "groups": {"source": {"web": {"rows": 700, "labeled": 12}, "mail": {"rows": 500, "labeled": 8}}},
     }  # fmt: skip
-    matrix = pd.DataFrame([[1, 0.75], [0.75, 1]], index=["a", "b"], columns=["a", "b"])
+    pairs = pd.DataFrame([[1, 0.75], [0.75, 1]], index=["a", "b"], columns=["a", "b"])
+    agreement = SimpleNamespace(with_others=pd.Series([0.75, 0.75], index=["a", "b"]), pairs=pairs, mean=0.75)
     shares = {"no": 0.8, "yes": 0.2}
     fit = {"density": "kde", "converged": True, "class shares": shares, "range": [0.1, 0.2], "share": 0.5, "rounds": 3}
-    text = "\n".join(report.to_text(t) for t in report.inspection_to_tables(content, matrix, fit))
+    text = "\n".join(report.to_text(t) for t in report.inspection_to_tables(content, agreement, fit))
     for piece in ("1,200", "no 15, yes 5", "web 700 (12 labeled)", "0.75", "no 0.800, yes 0.200", "0.1 to 0.2"):
         assert piece in text
-    assert len(report.inspection_to_tables(content, matrix.iloc[:1, :1], {})) == 1  # one model agrees with nobody
+    single = SimpleNamespace(with_others=pd.Series([np.nan], index=["a"]), pairs=pairs.iloc[:1, :1], mean=np.nan)
+    assert len(report.inspection_to_tables(content, single, {})) == 1  # one model agrees with nobody

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ssme._validation import check_scores
 from ssme.score_table import ScoreTable
 
 P = np.array([[0.9, 0.7], [0.2, 0.4], [0.5, 0.6]])
@@ -92,11 +93,11 @@ def test_logits_are_kept_when_declared() -> None:
 @pytest.mark.parametrize(
     ("options", "match"),
     [
-        ({"model_names": ["a"]}, "model_names has 1 names, but the scores have 2"),
+        ({"model_names": ["a"]}, "model_names has 1 name, but the scores have 2"),
         ({"model_names": ["a", "a"]}, "'a' comes twice"),
-        ({"class_names": ["a"]}, "class_names has 1 names"),
+        ({"class_names": ["a"]}, "class_names has 1 name"),
         ({"row_ids": ["a", "b"]}, "row_ids has 2 entries, but there are 3 rows"),
-        ({"row_ids": ["a", "b", "a"]}, "1 ids are doubled: 'a'"),
+        ({"row_ids": ["a", "b", "a"]}, "1 id is doubled: 'a'"),
         ({"groups": [1]}, "but there are 3 rows"),
         ({"labels": [0, 1]}, "labels has 2 entries, but there are 3 rows"),
         ({"labels": ["zebra", "0", "1"], "class_names": [0, 1]}, "labels holds 'zebra' at row 0"),
@@ -268,9 +269,9 @@ def test_long_frames_in_any_order(table: ScoreTable) -> None:
 @pytest.mark.parametrize(
     ("change", "match"),
     [
-        (lambda f: pd.concat([f, f.iloc[[3]]]), "1 scores come twice, such as id 'w', model 'gpt', class 'dog'; drop"),
-        (lambda f: f.drop(index=3), "1 scores are missing, such as id 'w', model 'gpt', class 'dog'; each id"),
-        (lambda f: f.iloc[:-1], "1 scores are missing, such as id 'z', model 'gpt', class 'ape'"),
+        (lambda f: pd.concat([f, f.iloc[[3]]]), "1 score comes twice, such as id 'w', model 'gpt', class 'dog'; drop"),
+        (lambda f: f.drop(index=3), "1 score is missing, such as id 'w', model 'gpt', class 'dog'; each id"),
+        (lambda f: f.iloc[:-1], "1 score is missing, such as id 'z', model 'gpt', class 'ape'"),
         (lambda f: f.drop(columns="id"), "needs an id column"),
         (lambda f: f.drop(columns="score"), "needs the columns id, model, class and score"),
         (lambda f: f.assign(model=f["model"].where(f.index > 0)), "column 'model' is empty at row 0"),
@@ -295,21 +296,21 @@ def test_long_columns_that_vary_within_an_id_are_no_groups(table: ScoreTable) ->
     [
         (pd.DataFrame({"a": [], "b": []}), {}, "header but not one row"),
         (pd.DataFrame({"id": [1], "label": [1]}), {}, "no column of scores is left"),
-        (pd.DataFrame([[0.1, 0.2]], columns=["a", "a"]), {}, "1 column names come twice: 'a'"),
-        (pd.DataFrame([[0.1, 0.2]], columns=["a", " a"]), {}, "column names come twice"),
+        (pd.DataFrame([[0.1, 0.2]], columns=["a", "a"]), {}, "1 column name comes twice: 'a'"),
+        (pd.DataFrame([[0.1, 0.2]], columns=["a", " a"]), {}, "column name comes twice"),
         (pd.DataFrame([[0.1]], columns=pd.MultiIndex.from_tuples([("a", "b")])), {}, "several levels"),
         (pd.DataFrame({"a": [0.1, "x"]}), {}, "column 'a' holds 'x' at row 1, which is not a number.*group_columns"),
         (pd.DataFrame({"a": [True, False]}), {}, "column 'a' holds 'True' at row 0"),
         (
             pd.DataFrame({"a": [0.1, None]}),
             {},
-            "1 scores are missing or NaN in 1 of 2 rows, the first in column 'a', row 1",
+            "1 score is missing or NaN in 1 of 2 rows, the first in column 'a', row 1",
         ),
         (pd.DataFrame({"a": [0.1]}), {"id_column": "key"}, "no column 'key' for id_column among 'a'"),
         (pd.DataFrame({"truth": [1], "a": [0.1]}), {"label_column": "trut"}, "did you mean 'truth'"),
         (pd.DataFrame({"a": [0.1]}), {"group_columns": ["site"]}, "no column 'site' for group_columns"),
-        (pd.DataFrame({"id": [1, 1], "a": [0.1, 0.2]}), {}, "1 ids are doubled: '1'"),
-        (pd.DataFrame({"id": ["a", None], "a": [0.1, 0.2]}), {}, "is missing in 1 rows"),
+        (pd.DataFrame({"id": [1, 1], "a": [0.1, 0.2]}), {}, "1 id is doubled: '1'"),
+        (pd.DataFrame({"id": ["a", None], "a": [0.1, 0.2]}), {}, "is missing in 1 row"),
         (pd.DataFrame({"a": [0.1]}), {"layout": "tall"}, "layout must be one of 'auto', 'wide'"),
         (pd.DataFrame({"a": [0.1]}), {"separator": " "}, "separator must be text"),
         (pd.DataFrame({"a": [3.1]}), {}, "model 'a' holds 3.1; these look like logits"),
@@ -335,7 +336,7 @@ def test_pandas_dtypes_of_columns() -> None:
     table = ScoreTable.from_frame(frame, layout="binary")
     np.testing.assert_array_equal(table.scores[:, :, 1], [[0.1, 0.5, 0.5, 0], [0.25, 0.25, 0.75, 1]])
     assert table.labels.tolist() == [1, -1]
-    with pytest.raises(ValueError, match="1 scores are missing or NaN"):
+    with pytest.raises(ValueError, match="1 score is missing or NaN"):
         ScoreTable.from_frame(frame.assign(a=pd.array([0.1, None], dtype="Float64")), layout="binary")
 
 
@@ -405,14 +406,14 @@ def test_join_says_what_is_wrong(table: ScoreTable) -> None:
             r"table 1 lacks 2 row ids of table 0 \('y', 'z'\); the tables must hold the same",
         ),
         ([one.select(rows=[0]), two], r"table 1 has 3 row ids that table 0 lacks \('x', 'y', 'z'\)"),
-        ([one, two.with_labels(["ape"], row_ids=["w"])], r"the label in table 1 contradicts .* 1 rows \('w'\)"),
+        ([one, two.with_labels(["ape"], row_ids=["w"])], r"the label in table 1 contradicts .* 1 row \('w'\)"),
         ([one, two.with_groups({"site": list("BBBA")})], r"the group 'site' in table 1 contradicts .* \('w'\)"),
     ]
     for tables, match in cases:
         with pytest.raises(ValueError, match=match):
             ScoreTable.join(tables)
     other = ScoreTable.from_arrays(P, model_names=["p", "q"], row_ids=["w", "x", "y"])
-    with pytest.raises(ValueError, match=r"b\.csv lacks 1 row ids of a\.csv \('z'\); "):
+    with pytest.raises(ValueError, match=r"b\.csv lacks 1 row id of a\.csv \('z'\); "):
         ScoreTable.join([one, other], names=["a.csv", "b.csv"])
     with pytest.raises(
         ValueError, match=r"classes of table 1 are not those of table 0: it lacks .* and has '0', '1' as"
@@ -446,10 +447,10 @@ def test_with_labels(table: ScoreTable) -> None:
     assert table.with_labels(None).n_labeled == 0
     assert table.n_labeled == 2  # the old table stays
     cases: list[tuple[Any, Any, str]] = [
-        (["ape"], None, "labels has 1 entries, but there are 4 rows"),
-        (["ape"], ["q"], "labels has 1 row ids that the scores lack: 'q'"),
-        (["ape", "dog"], ["w", "w"], "1 ids are doubled: 'w'"),
-        (["ape", "dog"], ["w"], "labels has 2 entries, but there are 1 rows"),
+        (["ape"], None, "labels has 1 entry, but there are 4 rows"),
+        (["ape"], ["q"], "labels has 1 row id that the scores lack: 'q'"),
+        (["ape", "dog"], ["w", "w"], "1 id is doubled: 'w'"),
+        (["ape", "dog"], ["w"], "labels has 2 entries, but there is 1 row"),
         (["ape", "eel"], ["w", "x"], "holds 'eel' at row 1"),
     ]
     for labels, ids, match in cases:
@@ -463,7 +464,7 @@ def test_with_groups(table: ScoreTable) -> None:
     some = table.with_groups({"age": [4, 1]}, row_ids=["z", "w"])
     assert some.groups["age"].tolist() == ["1", "missing", "missing", "4"]
     assert list(table.groups) == ["site"]
-    with pytest.raises(ValueError, match="groups has 1 row ids that the scores lack"):
+    with pytest.raises(ValueError, match="groups has 1 row id that the scores lack"):
         table.with_groups({"age": [4]}, row_ids=["q"])
 
 
@@ -488,7 +489,7 @@ def test_select(table: ScoreTable) -> None:
         ({"models": []}, "no model is selected"),
         ({"models": ["gpt", 1]}, "names a model twice"),
         ({"rows": ["q"]}, "there is no row id 'q'"),
-        ({"rows": [0, 0]}, "1 ids are doubled: 'w'"),
+        ({"rows": [0, 0]}, "1 id is doubled: 'w'"),
     ]
     for options, match in cases:
         with pytest.raises(ValueError, match=match.replace("?", r"\?")):
@@ -501,3 +502,39 @@ def test_order_classes(table: ScoreTable) -> None:
     assert turned.labels.tolist() == [1, -1, 2, -1]
     with pytest.raises(ValueError, match="the classes of the table are not those of class_names: it lacks 'eel'"):
         table.order_classes(["ape", "cat", "eel"])
+
+
+@pytest.mark.parametrize(
+    ("act", "match"),
+    [
+        (lambda t: ScoreTable.from_frame(3), "frame must be a DataFrame, got int"),
+        (lambda t: ScoreTable.from_frame(np.ones((2, 2))), "frame must be a DataFrame, got ndarray"),
+        (lambda t: ScoreTable.join(3), "tables must be ScoreTables, got int"),
+        (lambda t: ScoreTable.join([t, 4]), "tables must be ScoreTables, got int"),
+        (lambda t: t.select(rows=3.5), "rows must be a mask, positions, a slice or ids, got 3.5"),
+        (lambda t: t.select(rows=[0.5]), "rows must be a mask, positions, a slice or ids, got float64"),
+        (lambda t: t.with_labels([1], row_ids=3), "row_ids must be a one-dimensional array or list, got int"),
+        (lambda t: t.with_groups(["a"], row_ids=3), "row_ids must be a one-dimensional array or list, got int"),
+        (lambda t: t.order_classes(3), "class_names must be a one-dimensional array or list, got int"),
+        (lambda t: t.write(3), "path must be text or a path, got int"),
+    ],
+)
+def test_wrong_types_are_named(table: ScoreTable, act: Any, match: str) -> None:
+    with pytest.raises(TypeError, match=match):
+        act(table)
+
+
+def test_rows_that_are_not_there(table: ScoreTable) -> None:
+    with pytest.raises(ValueError, match="positions from 0 to 9, but those of the table end at 3"):
+        table.select(rows=[0, 9])
+    with pytest.raises(ValueError, match="the mask of rows has 2 entries, but the table has 4"):
+        table.select(rows=[True, False])
+    assert table.select(rows="x").row_ids.tolist() == ["x"] and table.select(rows=-1).row_ids.tolist() == ["z"]
+
+
+def test_doubled_columns_of_a_frame() -> None:
+    frame = pd.DataFrame([[0.1, 0.2]], columns=["a", "a"])
+    with pytest.raises(ValueError, match="'a' comes twice"):
+        ScoreTable.from_arrays(frame)
+    with pytest.raises(ValueError, match="scores has several columns called 'a'; rename or drop one"):
+        check_scores(frame)

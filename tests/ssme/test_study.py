@@ -27,6 +27,7 @@ from ssme.study import _cells as cells
 from ssme.study import _methods as methods
 from ssme.study import _plan as plan
 from ssme.study import _provenance as provenance
+from ssme.study import _workers as workers_module
 from ssme.study._draws import LabeledScores, curve_sizes, draw_rows
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -186,7 +187,8 @@ def test_a_rival_that_cannot_give_a_metric_says_why(table: ScoreTable, monkeypat
     def gives(spec: Any) -> str | None:
         return "it ranks nothing" if spec.name == "roc_auc" else None
 
-    def estimate_with(name: str, scores: Any, y: Any, metrics: Any, *, level: float, random_state: int) -> pd.DataFrame:
+    def estimate_with(name: str, scores: Any, y: Any, metrics: Any, **options: Any) -> pd.DataFrame:
+        assert options == {"level": 0.9, "random_state": 0, "n_draws": None}
         assert (y >= 0).sum() == 10 and scores.shape == (30, 3, 2)
         values = np.where(np.repeat(metrics, 3) == "roc_auc", np.nan, 0.5)
         columns = dict.fromkeys(["estimate", "lower", "upper"], values)
@@ -285,6 +287,83 @@ def test_a_killed_study_goes_on_with_the_same_numbers(killed: Path, table: Score
     stored = pd.read_parquet(killed / "results.parquet")
     pd.testing.assert_frame_equal(stored, frame, check_exact=True)
     assert stored.attrs == frame.attrs == json.loads((killed / "study.json").read_text(encoding="utf-8"))
+
+
+WORKERS = """
+import sys, time, numpy as np
+from ssme import ScoreTable
+from ssme.study import run_study
+rng = np.random.default_rng(0)
+table = ScoreTable.from_arrays(rng.random((200, 3)), np.arange(200) % 2)
+run_study(table, 20, 1500, "labeled-only", "accuracy", n_jobs=2, out_dir=sys.argv[1])
+"""
+
+
+def parent_of(process: int) -> int | None:
+    """The parent of a process; None where it has ended, waited for or not."""
+    try:
+        state, parent = Path(f"/proc/{process}/stat").read_text().rpartition(") ")[2].split()[:2]
+    except OSError:
+        return None
+    return None if state in "ZX" else int(parent)
+
+
+def workers_of(process: int) -> list[int]:
+    """Its children that compute."""
+    running = [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()]
+    children = [each for each in running if parent_of(each) == process]
+    return [each for each in children if b"LokyProcess" in Path(f"/proc/{each}/cmdline").read_bytes()]
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks at processes as Linux shows them")
+def test_workers_of_a_killed_study_end(tmp_path: Path) -> None:
+    process = subprocess.Popen([sys.executable, "-c", WORKERS, str(tmp_path)], cwd=ROOT, stderr=subprocess.DEVNULL)
+    try:
+        while not list(tmp_path.glob("cells/*/[!.]*.npz")) and process.poll() is None:
+            time.sleep(0.05)
+        workers = workers_of(process.pid)
+        assert len(workers) == 2
+    finally:
+        process.kill()
+        process.wait()
+    until = time.monotonic() + 60  # by themselves they would wait for five minutes
+    while any(parent_of(each) is not None for each in workers) and time.monotonic() < until:
+        time.sleep(0.1)
+    assert [each for each in workers if parent_of(each) is not None] == []
+
+
+def test_only_a_worker_of_the_owner_watches_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[Any] = []
+    monkeypatch.setattr(
+        workers_module.threading, "Thread", lambda **options: started.append(options) or SimpleNamespace(start=int)
+    )
+    monkeypatch.setattr(workers_module, "_watched", set())
+    workers_module.end_with(os.getpid())  # the owner computes by itself
+    monkeypatch.setattr(workers_module.multiprocessing, "parent_process", lambda: SimpleNamespace(pid=7))
+    workers_module.end_with(8)  # a worker of somebody else
+    assert started == []
+    workers_module.end_with(7)
+    workers_module.end_with(7)
+    assert len(started) == 1 and started[0]["daemon"]
+
+
+@pytest.mark.parametrize("gone", ["the owner", "the parent"])
+def test_a_worker_ends_when_owner_or_parent_is_gone(gone: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    looks = iter([7, 7, 1]) if gone == "the parent" else iter([7] * 9)
+    there = iter([True, True, False]) if gone == "the owner" else iter([True] * 9)
+    ended: list[int] = []
+    monkeypatch.setattr(workers_module.os, "getppid", lambda: next(looks))
+    monkeypatch.setattr(workers_module, "_is_there", lambda process: next(there))
+    monkeypatch.setattr(workers_module, "SECONDS", 0)
+    monkeypatch.setattr(workers_module.os, "_exit", ended.append)
+    workers_module._watch(7, 7)
+    assert ended == [1]
+
+
+def test_a_process_that_has_ended_is_not_there() -> None:
+    process = subprocess.Popen([sys.executable, "-c", ""])
+    process.wait()
+    assert workers_module._is_there(os.getpid()) and not workers_module._is_there(process.pid)
 
 
 def test_only_what_is_missing_is_computed(
@@ -443,3 +522,27 @@ def test_paths_are_read_when_their_turn_comes(table: ScoreTable, whole: pd.DataF
     table.write(tmp_path / "scores.npz")
     same(run_study({"data": tmp_path / "scores.npz"}, **SMALL), whole)
     same(run_study(tmp_path / "scores.npz", **SMALL), whole)
+
+
+def test_draws_reach_the_methods_and_name_the_cell(table: ScoreTable, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Any] = []
+    real = methods.estimate_with
+
+    def estimate_with(*arguments: Any, **options: Any) -> pd.DataFrame:
+        asked.append(options["n_draws"])
+        return real(*arguments, **options)
+
+    monkeypatch.setattr(methods, "estimate_with", estimate_with)
+    frame = run_study(table, 10, 1, "ssme", "accuracy", n_unlabeled=20, n_draws=40)
+    assert asked == [40] and frame.attrs["settings"]["n_draws"] == 40
+    with pytest.raises(ValueError, match="n_draws must be whole numbers of at least 2, got 1"):
+        run_study(table, 10, 1, "ssme", "accuracy", n_draws=1)
+
+
+def test_results_that_cannot_be_written_are_refused_before_the_first_fit(
+    table: ScoreTable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cells, "estimate_all", None)
+    (tmp_path / "study.json").mkdir()
+    with pytest.raises(IsADirectoryError, match="study.json: it is a folder"):
+        run_study(table, 10, 1, "ssme", "accuracy", out_dir=tmp_path)

@@ -13,9 +13,11 @@ import numpy as np
 import pandas as pd
 import pytest
 import typer
+from typer.main import get_command
 from typer.testing import CliRunner
 
 from ssme import ScoreTable, _study_command
+from ssme.cli import app as whole_app
 from ssme.study import _tables as tables
 from ssme.study import report_to_markdown, run_study, summarize_cells, summarize_methods, write_report
 from ssme.study._progress import advancing
@@ -310,13 +312,45 @@ def test_tables_alone_when_quiet(app: typer.Typer, file: Path) -> None:
         (["--budgets", "20,many"], "budgets are whole numbers of labels"),
         (["--methods", "labelled-only"], "did you mean"),
         (["--metrics", "auroc"], "there is no metric 'auroc'"),
-        (["--jobs", "0"], "number of processes"),
+        (["--jobs", "0"], "or -1 for one on each core"),
+        (["--jobs", "-5"], "or -1 for one on each core"),
+        (["--jobs", "100000"], "or -1 for one on each core"),
+        (["--seeds", "1000000000"], "less than or equal to 100000"),
+        (["--budgets", "²"], "budgets are whole numbers of labels"),
+        (["--budgets", "9" * 5000], "budgets are whole numbers of labels"),
+        (["--draws", "1"], "greater than or equal to 2"),
     ],
 )
 def test_wrong_usage(app: typer.Typer, file: Path, arguments: list[str], message: str) -> None:
     result = CliRunner().invoke(app, ["study", str(file), *arguments])
     words = " ".join(result.stderr.replace("│", " ").split())
     assert result.exit_code == 2 and message in words
+
+
+def test_other_columns_are_declared_as_groups(app: typer.Typer, scores: ScoreTable, tmp_path: Path) -> None:
+    frame = pd.DataFrame(scores.scores[:, :, 1], columns=list(scores.model_names))
+    frame.assign(y=scores.labels, where="web").to_csv(tmp_path / "t.csv", index_label="id")
+    options = ["--label-column", "y", "--metrics", "accuracy", "--methods", "labeled-only", "--json"]
+    refused = run(app, tmp_path / "t.csv", *options, code=1)
+    assert "name it in --groups, --id or --label-column" in refused.stderr
+    document = json.loads(run(app, tmp_path / "t.csv", *options, "--groups", "where").stdout)
+    assert document["data"]["t"]["models"] == scores.n_models
+
+
+def test_draws_and_doubled_metrics(app: typer.Typer, file: Path) -> None:
+    options = ["--label-column", "y", "--methods", "ssme,ssme", "--metrics", "accuracy,accuracy", "--draws", "30"]
+    document = json.loads(run(app, file, *options, "--json").stdout)
+    assert document["settings"]["n_draws"] == 30 and document["data"]["mine"]["metrics"] == ["accuracy"]
+    assert document["settings"]["methods"] == ["ssme"]
+
+
+def test_study_takes_the_files_as_estimate_does() -> None:
+    commands = get_command(whole_app).commands  # type: ignore[attr-defined]
+    reading = set(
+        "--labels --id --label-column --groups --class-names --models --score-type --layout --separator".split()
+    )
+    for name in ("estimate", "inspect", "convert", "study"):
+        assert reading <= {option for parameter in commands[name].params for option in parameter.opts}, name
 
 
 def test_bad_input(app: typer.Typer, file: Path, scores: ScoreTable, tmp_path: Path) -> None:

@@ -228,24 +228,27 @@ def test_the_file_names_the_model(put: Any) -> None:
             "id,a:0,a:1\nx,0.5\n",
             r"line 2 has 2 cells, but the header has 3; correct that line .*truncated",
         ),
-        ("id,a:0,a:1\nx,0.5,0.5\ny\n", "line 3 has 1 cells, but the header has 3"),
+        ("id,a:0,a:1\nx,0.5,0.5\ny\n", "line 3 has 1 cell, but the header has 3"),
         ("id,a:0,a:1,label\nx,0.5,0.5,1\ny,0.5,0.5\n", "line 3 has 3 cells, but the header has 4.*truncated"),
         ("id,a,label\nx,0.5,0.25\ny,0.2,0.75\n", "column 'label' is called like labels but holds fractions"),
-        ("id,a:0,a:1\nx,0.5,0.5\ny,0.3,0.\n", r"row 1, model 'a' sums to 0\.3"),
+        ("id,a:0,a:1\nx,0.5,0.5\ny,0.3,0.\n", r"data row 2 \(line 3\), model 'a' sums to 0\.3"),
         ('id,a:0,a:1\nx,0.5,0.5\n"y,0.3,0.7\n', "a quoted cell is never closed .*may be truncated"),
         ("id,a:0,a:1\nx,0.5,0.5,0.5\n", "more cells than the header has names"),
         ("id,a:0,a:1\nx,0.5,0.5\ny,0.5,0.5,0.5\n", "Expected 3 fields in line 3, saw 4"),
-        ("id,a:0,a:1\nx,0.5,half\n", "column 'a:1' holds 'half' at row 0, which is not a number"),
-        ("id,a:0,a:1\nx,0.5,True\n", "column 'a:1' holds 'True' at row 0"),
-        ('id,a:0,a:1\nx,"0,5",0.5\n', "column 'a:0' holds '0,5' at row 0"),
+        ("id,a:0,a:1\nx,0.5,half\n", "column 'a:1' holds 'half' at data row 1 \\(line 2\\), which is not a number"),
+        ("id,a:0,a:1\nx,0.5,True\n", "column 'a:1' holds 'True' at data row 1 \\(line 2\\)"),
+        ('id,a:0,a:1\nx,"0,5",0.5\n', "column 'a:0' holds '0,5' at data row 1 \\(line 2\\)"),
         ("id,a:0,a:1\nx,nan,0.5\ny,NA,0.5\n", "2 scores are missing or NaN in 2 of 2 rows"),
-        ("id,a:0,a:1\nx,inf,0.5\n", r"1 infinite \(inf\) values"),
-        ("id,a:0,a:0\nx,0.5,0.5\n", "1 column names come twice: 'a:0'"),
+        ("id,a:0,a:1\nx,inf,0.5\n", r"1 infinite \(inf\) value in"),
+        ("id,a:0,a:0\nx,0.5,0.5\n", "1 column name comes twice: 'a:0'"),
         ("0.1,0.9\n0.2,0.8\n", "the first line holds numbers .'0.1', '0.9'., not column names; add a header"),
-        ("id,a:0,a:1\nx,0.5,0.5\nx,0.5,0.5\n", "1 ids are doubled: 'x'"),
-        ("id,a:0,a:1\nx,0.5,0.5\n,0.5,0.5\n", "column 'id'|row_ids is missing in 1 rows, the first is row 1"),
+        ("id,a:0,a:1\nx,0.5,0.5\nx,0.5,0.5\n", "1 id is doubled: 'x'"),
+        ("id,a:0,a:1\nx,0.5,0.5\n,0.5,0.5\n", r"row_ids is missing in 1 row, the first is data row 2 \(line 3\)"),
         ("id,a:0,a:1\nx,2.5,-0.5\n", "model 'a' holds 2.5; these look like logits: pass score_type='logit'"),
-        ("id,a:0,a:1,label\nx,0.5,0.5,zebra\n", "labels holds 'zebra' at row 0, which matches no class; .* '0', '1'"),
+        (
+            "id,a:0,a:1,label\nx,0.5,0.5,zebra\n",
+            "labels holds 'zebra' at data row 1 \\(line 2\\), which matches no class; .* '0', '1'",
+        ),
         ("id,a:0,a:1,split:\nx,0.5,0.5,train\n", "not a full table"),
         (b"\xff\xfei\0d\0", "not UTF-8 text .byte 0.; save it as CSV in UTF-8"),
         ("id,a:0,a:1\n\u00e9,0.5,0.5\n".encode("latin-1"), r"not UTF-8 text \(byte 11\); save it as CSV in UTF-8"),
@@ -267,10 +270,13 @@ def test_bad_text_files(put: Any, content: str | bytes, match: str) -> None:
     [
         ("id,a:0,a:1\nx,0.5\n", r"line 2 has 2 cells, but the header has 3; correct that line .*truncated"),
         ("id,a:0,a:1\nx,0.5,0.5,0.5\n", "line 2 has 4 cells"),
-        ("id,a:0,a:1\nx,0.5,half\n", "column 'a:1' holds 'half' at row 0, which is not a number"),
-        ("id,a:0,a:1\nx,,0.5\n", "1 scores are missing or NaN in 1 of 1 rows, the first in column 'a:0', row 0"),
+        ("id,a:0,a:1\nx,0.5,half\n", "column 'a:1' holds 'half' at data row 1 \\(line 2\\), which is not a number"),
+        (
+            "id,a:0,a:1\nx,,0.5\n",
+            "1 score is missing or NaN in 1 of 1 rows, the first in column 'a:0', data row 1 \\(line 2\\)",
+        ),
         ("id,a:0,a:1\n", "header but not one row"),
-        ('id,a:0,a:1\n"x,0.5,0.5\n', "line 2 has 1 cells"),
+        ('id,a:0,a:1\n"x,0.5,0.5\n', "line 2 has 1 cell"),
     ],
 )
 def test_bad_text_files_with_many_columns(put: Any, content: str, match: str, monkeypatch: Any) -> None:
@@ -434,7 +440,7 @@ def test_bad_npz(tmp_path: Path, put: Any, table: ScoreTable) -> None:
         (save(tmp_path / "t7.npz", labels=[1]), "no array called scores, but 'labels'"),
         (save(tmp_path / "t8.npz", scores=["a"]), "scores must hold numbers"),
         (save(tmp_path / "t9.npz", scores=P3, labels=[5, 0]), "pass class_names"),
-        (save(tmp_path / "t10.npz", scores=P3, row_ids=["a", "a"]), "1 ids are doubled"),
+        (save(tmp_path / "t10.npz", scores=P3, row_ids=["a", "a"]), "1 id is doubled"),
         (save(tmp_path / "t11.npz", scores=P3, score_type="odds"), "score_type must be"),
         (
             save(tmp_path / "t12.npz", scores=P3, labels=[3, 0], class_names=list("abc"), format=io._npz.FORMAT),
@@ -487,11 +493,15 @@ def test_several_files_go_wrong(put: Any) -> None:
     other = put("other.csv", "id,no,maybe\nx,0.1,0.9\ny,0.7,0.3\nz,0.5,0.5\n")
     double = put("double.csv", "id,no,yes\nx,0.1,0.9\nx,0.7,0.3\n")
     cases = [
-        ([a, short], {}, r"short\.csv lacks 2 row ids of .*a\.csv \('y', 'z'\) and has 1 row ids .*\('q'\)"),
+        ([a, short], {}, r"short\.csv lacks 2 row ids of .*a\.csv \('y', 'z'\) and has 1 row id .*\('q'\)"),
         ([a, bare], {}, r"bare\.csv: there is no id column, and several files are joined by row id alone; add"),
         ([a, other], {}, r"classes of .*other\.csv are not those of .*a\.csv: it lacks 'yes' and has 'maybe' as well"),
         ([a, double], {}, r"double\.csv: row_ids must differ .* 'x'"),
-        ([a, a], {}, r"a\.csv and .*a\.csv both have the model 'a'; rename it"),
+        (
+            [a, put("sub.csv", "id,a\nx,0.5\ny,0.5\nz,0.5\n")],
+            {},
+            r"a\.csv and .*sub\.csv both have the model 'a'; rename it",
+        ),
         ([a], {"models": ["b"]}, "there is no model 'b' among 'a'"),
         ([a], {"id_column": "key"}, r"a\.csv: there is no column 'key' for id_column"),
         ([a], {"label_column": "truth"}, "no file has the label column 'truth'"),
@@ -555,7 +565,9 @@ def test_labels_without_ids_belong_to_scores_without_ids(put: Any, tmp_path: Pat
         (scores, put("short.csv", "label\n1\n")),
         (scores, save(tmp_path / "l.npz", labels=[1])),
     ):
-        with pytest.raises(ValueError, match=r"there is no id column, so its . labels cannot be matched to the 2 rows"):
+        with pytest.raises(
+            ValueError, match=r"there is no id column, so its . labels? cannot be matched to the 2 rows"
+        ):
             read_scores(own, labels=other)
 
 
@@ -569,10 +581,14 @@ def test_groups_in_the_file_of_labels(put: Any) -> None:
 @pytest.mark.parametrize(
     ("content", "options", "match"),
     [
-        ("id,label\nq,1\n", {}, r"l\.csv: labels has 1 row ids that the scores lack: 'q'; correct or remove"),
+        ("id,label\nq,1\n", {}, r"l\.csv: labels has 1 row id that the scores lack: 'q'; correct or remove"),
         ("id,label\na,1\na,1\n", {}, r"l\.csv: the row id of labels must differ .*'a'"),
-        ("id,label\n,1\n", {}, "the row id of labels is missing in 1 rows"),
-        ("id,label\na,0\nb,zebra\n", {}, r"l\.csv: labels holds 'zebra' at row 1, .*the classes are '0', '1'"),
+        ("id,label\n,1\n", {}, "the row id of labels is missing in 1 row"),
+        (
+            "id,label\na,0\nb,zebra\n",
+            {},
+            r"l\.csv: labels holds 'zebra' at data row 2 \(line 3\), .*the classes are '0', '1'",
+        ),
         ("id,one,two\na,1,1\n", {}, "which column holds the labels. Name one of 'one', 'two' in label_column"),
         ("id,label\na,1\n", {"label_column": "truth"}, "no column 'truth' for label_column"),
         ("", {}, "the file is empty"),
@@ -593,7 +609,8 @@ def test_bad_label_npz(put: Any, tmp_path: Path) -> None:
 def test_text_labels_of_binary_scores_need_class_names(put: Any) -> None:
     scores, labels = put("s.csv", "id,m\na,0.25\nb,0.5\n"), put("l.csv", "id,label\nb,spam\n")
     with pytest.raises(
-        ValueError, match="'spam' at row 0, which matches no class; the classes are '0', '1'.*class_names"
+        ValueError,
+        match="'spam' at data row 1 \\(line 2\\), which matches no class; the classes are '0', '1'.*class_names",
     ):
         read_scores(scores, labels=labels)
     assert read_scores(scores, labels=labels, class_names=["ham", "spam"]).labels.tolist() == [-1, 1]
@@ -604,7 +621,7 @@ def test_a_file_cut_off_at_any_byte_of_its_last_line_is_refused_or_whole(tmp_pat
     path, whole = tmp_path / "t.csv", "\n".join(lines)
     for cut in range(len(whole) - len(lines[-1]) + 1, len(whole) - len("web")):
         path.write_text(whole[:cut])
-        with pytest.raises(ValueError, match="line 6 has . cells, but the header has 5"):
+        with pytest.raises(ValueError, match="line 6 has . cells?, but the header has 5"):
             read_scores(path, group_columns=["src"])
     path.write_text(whole)
     assert read_scores(path, group_columns=["src"]).n_rows == 5
@@ -622,3 +639,72 @@ def test_fractions_in_a_column_called_like_labels_can_be_declared_a_model(tmp_pa
     path = tmp_path / "t.csv"
     path.write_text("id,a,y\nx,0.5,0.25\nz,0.2,0.75\n")
     assert read_scores(path, layout="binary").model_names == ("a", "y")
+
+
+@pytest.mark.parametrize(
+    ("paths", "options", "match"),
+    [
+        (3, {}, "paths must be a path or a list of paths, got int"),
+        (None, {}, "paths must be a path or a list of paths, got NoneType"),
+        (b"t.csv", {}, "paths must be a path or a list of paths, got bytes"),
+        (["t.csv", 3], {}, "paths must be a path or a list of paths, got int"),
+        ("t.csv", {"labels": [1, 0]}, "labels must be the path of a file, got list; .*with_labels"),
+        ("t.csv", {"group_columns": 3}, "group_columns must be a list of names, got 3"),
+        ("t.csv", {"class_names": 3}, "class_names must be a list of names, got 3"),
+        ("t.csv", {"class_names": "ab"}, "class_names must be a list of names, got 'ab'"),
+        ("t.csv", {"models": 3.5}, "a model is named by text or a whole number, got 3.5"),
+    ],
+)
+def test_wrong_types_are_named(
+    put: Any, paths: Any, options: dict[str, Any], match: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(put("t.csv", "id,a\nx,0.5\n").parent)
+    with pytest.raises(TypeError, match=match):
+        read_scores(paths, **options)
+
+
+def test_a_file_is_read_once(put: Any) -> None:
+    path = put("t.csv", "id,a\nx,0.5\n")
+    with pytest.raises(ValueError, match="t.csv is given twice"):
+        read_scores([path, path])
+
+
+@pytest.mark.parametrize("name", ["l.csv", "l.npz"])
+def test_a_file_of_labels_without_a_label(put: Any, tmp_path: Path, name: str) -> None:
+    scores = put("t.csv", "id,a\nx,0.5\ny,0.5\n")
+    put("l.csv", "id,label\n")
+    save(tmp_path / "l.npz", labels=np.zeros(0), row_ids=np.zeros(0, dtype=str))
+    with pytest.raises(ValueError, match=rf"{name}: the file holds not one label; add labels, or leave labels out"):
+        read_scores(scores, labels=tmp_path / name)
+    with pytest.warns(UserWarning, match="names 1 row and labels none of them"):
+        assert read_scores(scores, labels=put("k.csv", "id,label\nx,\n")).n_labeled == 0
+
+
+@pytest.mark.parametrize("limit", [2000, 0])
+def test_lines_are_those_of_the_file(put: Any, limit: int, monkeypatch: Any) -> None:
+    monkeypatch.setattr(_csv, "WIDE", limit)
+    path = put("t.csv", '\n\nid,a\n\n"x\nx",0.5\n\ny,0.5\nz,oops\n')
+    with pytest.raises(ValueError, match=r"'oops' at data row 3 \(line 9\)"):
+        read_scores(path)
+    assert [_csv.line_of_row(path, row) for row in range(4)] == [5, 8, 9, None]
+
+
+def test_a_long_file_names_the_id_and_not_a_row(put: Any) -> None:
+    path = put(
+        "t.csv", "id,model,class,score\n" + "".join(f"{i},m,{k},{s}\n" for i in "xy" for k, s in ((0, 0.5), (1, 0.6)))
+    )
+    with pytest.raises(ValueError, match="the row of id 'x', model 'm' sums to 1.1"):
+        read_scores(path)
+
+
+def test_a_damaged_parquet_file_is_named_once(tmp_path: Path, table: ScoreTable) -> None:
+    path = tmp_path / "t.parquet"
+    table.write(path)
+    path.write_bytes(path.read_bytes()[:100])
+    with pytest.raises(ValueError, match="damaged") as caught:
+        read_scores(path)
+    assert str(caught.value).count("t.parquet") == 1
+    path.rename(tmp_path / "t.xyz")
+    with pytest.raises(ValueError, match="suffix '.xyz' is unknown") as caught:
+        read_scores(tmp_path / "t.xyz")
+    assert str(caught.value).count("t.xyz") == 1

@@ -77,7 +77,7 @@ def test_rows_that_miss_one_by_rounding_are_accepted_as_they_are(excess: float) 
 def test_a_row_that_sums_to_nine_tenths_is_named() -> None:
     scores = THREE.copy()
     scores[1, 0, 0] = 0.9
-    with pytest.raises(ValueError, match=r"must sum to 1 .* row 1, model 0 sums to 0\.9 \(1 of 2 rows"):
+    with pytest.raises(ValueError, match=r"must sum to 1 .* row 1, model 0 sums to 0\.9 \(it is off .* in 1 of 2 rows"):
         v.check_scores(scores)
     with pytest.raises(ValueError, match=r"row 1, model 'bert' sums to 0\.9"):
         v.check_score_array(scores, model_names=["bert", "gpt"])
@@ -124,7 +124,7 @@ def test_nan_is_counted_and_never_dropped() -> None:
 
 @pytest.mark.parametrize("score_type", ["probability", "logit"])
 def test_infinite_scores(score_type: str) -> None:
-    with pytest.raises(ValueError, match=r"1 infinite \(inf\) values"):
+    with pytest.raises(ValueError, match=r"1 infinite \(inf\) value in"):
         v.check_scores([[0.1], [-np.inf]], score_type=score_type)
 
 
@@ -322,7 +322,7 @@ def test_a_label_that_no_class_matches_is_named_with_its_row() -> None:
         ([0.5, 1.0], ValueError, "Unknown label type: continuous"),
         ([np.inf, 0], ValueError, "Unknown label type"),
         ([0, "a"], ValueError, "mixes text such as 'a' with numbers such as 0"),
-        ([0], ValueError, "y has 1 entries, but there are 2 rows"),
+        ([0], ValueError, "y has 1 entry, but there are 2 rows"),
         ([[0], [1]], TypeError, "lists or dicts"),
         (np.array([[0], [1]]), ValueError, "must be one-dimensional"),
         ("ab", TypeError, "got str"),
@@ -338,7 +338,7 @@ def test_what_cannot_be_labels(y: Any, error: type[Exception], match: str) -> No
 @pytest.mark.parametrize(
     ("names", "match"),
     [
-        (["a"], "class_names has 1 names, but the scores have 2"),
+        (["a"], "class_names has 1 name, but the scores have 2"),
         (["a", "a"], "'a' comes twice"),
         (["a", " "], r"class_names\[1\] is empty"),
         ([1, "1"], "'1' comes twice"),
@@ -408,7 +408,7 @@ def test_groups() -> None:
 
 
 def test_bad_groups() -> None:
-    with pytest.raises(ValueError, match=r"groups\['a'\] has 1 entries, but there are 2 rows"):
+    with pytest.raises(ValueError, match=r"groups\['a'\] has 1 entry, but there are 2 rows"):
         v.check_groups({"a": [1]}, 2)
     with pytest.raises(ValueError, match="two columns of the same name"):
         v.check_groups({"a": [1], " a": [1]}, 1)
@@ -445,7 +445,9 @@ def test_sample_weight() -> None:
         ([[1.0], [1.0]], ValueError, "shape"),
         ([1.0, -1.0], ValueError, "it is -1 at row 1"),
         ([np.nan, 1.0], ValueError, "it is nan at row 0"),
-        ([np.inf, 1.0], ValueError, "must be finite"),
+        ([np.inf, 1.0], ValueError, "it is inf at row 0"),
+        ([1e300, 1.0], ValueError, r"between 0 and 1e\+09, but it is 1e\+300 at row 0"),
+        ([1e-12, 1e-12], ValueError, "sums to 2e-12, less than a row"),
         ([0, 0], ValueError, "zero in every row"),
         (["a", "b"], TypeError, "must hold numbers"),
     ],
@@ -453,3 +455,21 @@ def test_sample_weight() -> None:
 def test_bad_sample_weight(weights: Any, error: type[Exception], match: str) -> None:
     with pytest.raises(error, match=match):
         v.check_sample_weight(weights, 2)
+
+
+def test_effective_rows() -> None:
+    assert v.effective_rows(np.ones(7)) == 7
+    assert v.effective_rows(np.full(10, 0.1)) == pytest.approx(1)
+    assert v.effective_rows(np.array([1e9, 1.0, 1.0])) == pytest.approx(1)
+    assert v.effective_rows(np.zeros(3)) == 0
+
+
+@pytest.mark.parametrize("seed", [None, 0, 2**32 - 1, np.int64(3), np.random.RandomState(0)])
+def test_seeds(seed: Any) -> None:
+    assert v.check_seed(seed) is seed
+
+
+@pytest.mark.parametrize("seed", [-1, 2**32, 1.5, "x", True, [1], np.random.default_rng(0)])
+def test_bad_seeds(seed: Any) -> None:
+    with pytest.raises(ValueError, match="random_state must be None, a whole number from 0 to 4294967295"):
+        v.check_seed(seed)
