@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 from ssme._options import ARGUMENTS
 
 if TYPE_CHECKING:
+    import pandas as pd
     from rich.console import Console, RenderableType
 
 P = ParamSpec("P")
@@ -211,3 +212,17 @@ def write_atomically(path: Path, write: Callable[[Path], Any]) -> None:
 
     with atomic_path(path) as temporary:
         write(Path(temporary))
+
+
+# How --out writes a table: (frame, JSON document, what makes markdown of the frame, path of the temporary file).
+WRITERS: dict[str, Callable[[pd.DataFrame, str, Callable[[pd.DataFrame], str], Path], Any]] = {
+    ".csv": lambda frame, document, markdown, path: frame.to_csv(path, index=False),
+    ".json": lambda frame, document, markdown, path: path.write_text(document + "\n", encoding="utf-8"),
+    ".parquet": lambda frame, document, markdown, path: frame.to_parquet(path, index=False),
+    ".md": lambda frame, document, markdown, path: path.write_text(markdown(frame) + "\n", encoding="utf-8"),
+}
+
+
+def write_table(path: Path, frame: pd.DataFrame, document: str, markdown: Callable[[pd.DataFrame], str]) -> None:
+    """Write a table in the format of the suffix: the frame itself, or what stands for it as JSON or markdown."""
+    write_atomically(path, functools.partial(WRITERS[path.suffix.lower()], frame, document, markdown))

@@ -11,7 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import column_or_1d
 
-from ssme._validation import check_groups, check_labels, check_sample_weight, check_scores, effective_rows
+from ssme._validation import (
+    check_groups,
+    check_label_weight,
+    check_labels,
+    check_sample_weight,
+    check_scores,
+    effective_rows,
+)
 from ssme.consensus import Consensus, hit_covariance, labeled_residual, model_bias, tilt_for_shift, votes_of
 from ssme.posterior import LabelPosterior
 from ssme.score_table import ScoreTable
@@ -23,7 +30,6 @@ INITS = ("auto", "recalibrated", "mean-score")
 SPACES = ("joint", "pooled")
 NUMBERS = (("n_draws", 2, int), ("max_iter", 0, int), ("tol", 0, float), ("unlabeled_weight", 0, float))
 SAMPLE_SIZE = 20_000  # rows for what needs no labels; more of them change its third decimal
-MOST_LABEL_WEIGHT = 1e9
 FEW_ROWS = 20
 OWN_MASS = 0.2  # of a class without a label: least share in the rows of which it is the likeliest
 GROUP_ROWS = 200.0  # a subgroup departs from the whole as far as a consensus learned from this many rows would
@@ -51,7 +57,14 @@ class Rows:
         return found * (self.weights[labeled].sum() / found[labeled].sum()) if labeled.any() else found
 
 
-def read_rows(scores: Any, y: Any, sample_weight: Any, score_type: str, class_names: Sequence[Any] | None) -> Rows:
+def read_rows(
+    scores: Any,
+    y: Any,
+    sample_weight: Any,
+    score_type: str,
+    class_names: Sequence[Any] | None,
+    label_weight: Any = None,
+) -> Rows:
     """Canonical arrays from an array, DataFrame or ScoreTable."""
     names: list[str] | None = None
     groups: dict[str, NDArray[Any]] = {}
@@ -68,10 +81,12 @@ def read_rows(scores: Any, y: Any, sample_weight: Any, score_type: str, class_na
             _check_binary(y)
     if isinstance(scores, ScoreTable) and y is None:
         codes, classes = np.array(scores.labels), np.asarray(class_names)
+        label_weight = scores.label_weight if label_weight is None else label_weight
     else:
         codes, classes = check_labels(y, array.shape[0], array.shape[2], class_names=class_names)
     weights = check_sample_weight(sample_weight, array.shape[0])
-    return Rows(array, codes, np.asarray(classes), weights, names, groups)
+    of_labels = check_label_weight(label_weight, codes, weights)
+    return Rows(array, codes, np.asarray(classes), weights, names, groups, of_labels)
 
 
 def warn_few_rows(weights: Floats, stacklevel: int) -> None:
@@ -84,28 +99,6 @@ def warn_few_rows(weights: Floats, stacklevel: int) -> None:
             UserWarning,
             stacklevel=stacklevel,
         )
-
-
-def check_label_weight(label_weight: Any, rows: Rows) -> Floats | None:
-    """Weights (n,) of the labels as floats: finite, not negative, and not zero for every label."""
-    if label_weight is None:
-        return None
-    try:
-        found = np.array(label_weight, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ValueError("label_weight must be numbers: pass one for each row, such as batch.label_weight.") from None
-    n, labeled = len(rows.codes), (rows.codes >= 0) & (rows.weights > 0)
-    if found.shape != (n,):
-        raise ValueError(f"label_weight has the shape {found.shape}, but there are {n} rows: pass ({n},).")
-    bad = np.flatnonzero(~np.isfinite(found) | (found < 0) | (found > MOST_LABEL_WEIGHT))
-    if len(bad):
-        raise ValueError(
-            f"label_weight[{bad[0]}] is {found[bad[0]]}: it must lie between 0 and {MOST_LABEL_WEIGHT:g}, "
-            "1 where labels are drawn at random."
-        )
-    if labeled.any() and not (found[labeled] * rows.weights[labeled]).sum() > 0:
-        raise ValueError("label_weight is 0 for every labeled row: at least one label must count.")
-    return found
 
 
 def _one_column(y: Any) -> Any:

@@ -99,6 +99,69 @@ def rich_table(
     return Group(Text(title, style="bold"), table, Text()) if title else table
 
 
+def frame_cells(frame: pd.DataFrame, hide: Iterable[str] = ()) -> tuple[list[str], list[list[str]], list[str]]:
+    """Heading, cells and the names of the numeric columns of a frame; lower and upper are one interval.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> frame_cells(pd.DataFrame({"model": ["a"], "rank": [1], "p_best": [0.5], "level": [0.9]}), hide=["level"])
+    (['model', 'rank', 'p best'], [['a', '1', '0.500']], ['rank', 'p best'])
+    """
+    hidden, columns, numeric = {*hide}, {}, []  # type: set[str], dict[str, list[str]], list[str]
+    for name in frame.columns:
+        values = frame[name]
+        if name in hidden or str(name).endswith("upper"):
+            continue
+        label = str(name).replace("_", " ")
+        if str(name).endswith("lower"):
+            ends = zip(values, frame[f"{str(name)[:-5]}upper"], strict=True)
+            columns[f"{label[:-5]}interval"] = [format_interval(low, high) for low, high in ends]
+            continue
+        if values.dtype.kind in "fiu" and name not in ("model", "class", "group", "model_a", "model_b"):
+            numeric.append(label)
+        number = format_number if values.dtype.kind == "f" else (lambda value: f"{value:,}")
+        columns[label] = [number(value) if label in numeric else str(value) for value in values]
+    return list(columns), [list(row) for row in zip(*columns.values(), strict=True)], numeric
+
+
+def frame_to_table(frame: pd.DataFrame, *, hide: Iterable[str] = (), title: str | None = None) -> RenderableType:
+    """Any tidy frame as a table for the terminal; columns in `hide` are left out."""
+    heading, rows, numeric = frame_cells(frame, hide)
+    return rich_table(heading, rows, title=title, numeric=numeric)
+
+
+def markdown_table(heading: Sequence[str], rows: Iterable[Sequence[str]], numeric: Iterable[str]) -> str:
+    """A table of markdown; hostile names are escaped.
+
+    Examples
+    --------
+    >>> print(markdown_table(["model", "n"], [["a|b", "1"]], ["n"]))
+    | model | n |
+    |---|---:|
+    | a\\|b | 1 |
+    """
+    right = {*numeric}
+    lines = ["| " + " | ".join(heading) + " |"]
+    lines.append("|" + "|".join("---:" if name in right else "---" for name in heading) + "|")
+    lines += ["| " + " | ".join(_markdown_cell(cell) for cell in row) + " |" for row in rows]
+    return "\n".join(lines)
+
+
+def _markdown_cell(text: str) -> str:
+    """Escape what would end a cell or be read as markup or as HTML."""
+    text = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    for mark in "\\|`*_[]":
+        text = text.replace(mark, "\\" + mark)
+    return " ".join(text.split())
+
+
+def frame_to_markdown(frame: pd.DataFrame) -> str:
+    """Any tidy frame as a table of markdown."""
+    heading, rows, numeric = frame_cells(frame)
+    return markdown_table(heading, rows, numeric)
+
+
 def mapping_to_table(values: Mapping[str, Any], *, title: str | None = None) -> RenderableType:
     """Two columns, name and value, for the counts and settings of a file or a fit."""
     return rich_table(("what", "value"), [(str(k), str(v)) for k, v in values.items()], title=title)

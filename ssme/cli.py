@@ -7,19 +7,15 @@ Exit codes: 0 all went well, 1 the input is at fault (one sentence on stderr), 2
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
-from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
 from ssme import _options as o
-from ssme import _study_command, report
-from ssme._console import EXIT_BAD_INPUT, collected_warnings, exit_codes, progress, put, say, show, write_atomically
+from ssme import _question_commands, _study_command, report
+from ssme._console import EXIT_BAD_INPUT, collected_warnings, exit_codes, progress, put, say, show, write_table
 
 if TYPE_CHECKING:
-    import pandas as pd
 
     from ssme.score_table import ScoreTable
 
@@ -37,15 +33,6 @@ app = typer.Typer(
 @app.callback()
 def _root(version: o.Version = False) -> None:
     pass
-
-
-# How --out writes the estimates: (frame, JSON document, path of the temporary file).
-WRITERS: dict[str, Callable[[pd.DataFrame, str, Path], Any]] = {
-    ".csv": lambda frame, document, path: frame.to_csv(path, index=False),
-    ".json": lambda frame, document, path: path.write_text(document + "\n", encoding="utf-8"),
-    ".parquet": lambda frame, document, path: frame.to_parquet(path, index=False),
-    ".md": lambda frame, document, path: path.write_text(report.estimates_to_markdown(frame) + "\n", encoding="utf-8"),
-}
 
 
 def _size(table: ScoreTable) -> str:
@@ -123,7 +110,7 @@ def estimate(
     }
     document = report.estimates_to_json(frame, settings=settings, warnings=notes)
     if out is not None:
-        write_atomically(out, partial(WRITERS[out.suffix.lower()], frame, document))
+        write_table(out, frame, document, report.estimates_to_markdown)
     if as_json:
         put(document)
         return
@@ -269,6 +256,7 @@ def demo(
     )
 
 
+_question_commands.register(app)
 _study_command.register(app)
 
 

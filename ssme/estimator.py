@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from itertools import repeat
 from typing import Any
 
@@ -16,7 +15,6 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ssme._fitting import (
     FEW_ROWS,
-    check_label_weight,
     check_parameters,
     diagnose,
     existing_classes,
@@ -192,11 +190,10 @@ class SSME(Questions, ClassifierMixin, BaseEstimator):
         """
         check_parameters(self.get_params(deep=False))
         check_seed(self.random_state)
-        rows = read_rows(scores, y, sample_weight, self.score_type, self.class_names)
+        rows = read_rows(scores, y, sample_weight, self.score_type, self.class_names, label_weight)
         if not isinstance(scores, ScoreTable):
             validate_data(self, scores, reset=True, skip_check_array=True)
         warn_few_rows(rows.weights, stacklevel=3)
-        rows = replace(rows, label_weight=check_label_weight(label_weight, rows))
         p = normalize(rows.scores)
         self._rows, self._p = rows, p
         self._rank = row_ranks(rows.scores, rows.codes, rows.weights)

@@ -18,6 +18,7 @@ from ssme._format import (
     format_level,
     format_number,
     mapping_to_table,
+    markdown_table,
     matrix_to_table,
     plain,
     rich_table,
@@ -119,14 +120,6 @@ def estimates_to_table(frame: pd.DataFrame, *, title: str | None = None) -> Rend
     return rich_table(heading, rows, title=title, starts=starts, numeric=("estimate", "n labeled", "n unlabeled"))
 
 
-def _markdown_cell(text: str) -> str:
-    """Escape what would end a cell or be read as markup or as HTML."""
-    text = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    for mark in "\\|`*_[]":
-        text = text.replace(mark, "\\" + mark)
-    return " ".join(text.split())
-
-
 def estimates_to_markdown(frame: pd.DataFrame) -> str:
     """Write estimates as a markdown table; hostile names are escaped.
 
@@ -142,10 +135,7 @@ def estimates_to_markdown(frame: pd.DataFrame) -> str:
     """
     heading, rows, _ = _text_rows(frame)
     numeric = {"estimate", "n labeled", "n unlabeled"}
-    lines = ["| " + " | ".join(heading) + " |"]
-    lines.append("|" + "|".join("---:" if name in numeric else "---" for name in heading) + "|")
-    lines += ["| " + " | ".join(_markdown_cell(cell) for cell in row) + " |" for row in rows]
-    return "\n".join(lines)
+    return markdown_table(heading, rows, numeric)
 
 
 def to_json(document: Any) -> str:

@@ -30,7 +30,7 @@ FLOORS: dict[str, int] = {
     "estimator": 4,
     **dict.fromkeys(["baselines", "report", "inspection", "_console", "_options", "adapters", "plots"], 5),
     "study": 6,
-    **dict.fromkeys(["demo", "_study_command", "cli"], 7),
+    **dict.fromkeys(["demo", "_study_command", "_question_commands", "cli"], 7),
     "__main__": 8,
 }
 APART = {0, 2}  # on these floors modules do not import each other

@@ -14,6 +14,7 @@ from ssme._validation._text import did_you_mean, to_text
 
 ID_NAMES = ("id", "row_id", "index", "", "unnamed: 0")
 LABEL_NAMES = ("label", "labels", "y", "target")
+WEIGHT_NAME = "label_weight"
 LONG_NAMES = ("model", "class", "score")
 UNNAMED = {"", "unnamed: 0"}  # what pandas and R call the column of their row numbers
 SUM_TOLERANCE = 1e-2
@@ -25,6 +26,7 @@ class Roles:
 
     id: str | None
     label: str | None
+    weight: str | None
     groups: tuple[str, ...]
     rest: list[str]
 
@@ -97,8 +99,10 @@ def find_roles(frame: pd.DataFrame, options: ReadOptions) -> Roles:
         taken.add(row_id)
     if label is None:
         label = _default(LABEL_NAMES, frame, taken)
-    used = {*groups, label, row_id}
-    return Roles(row_id, label, groups, [c for c in names if c not in used and c.lower() not in UNNAMED])
+    taken.add(label)
+    weight = next((c for c in names if c.lower() == WEIGHT_NAME and c not in taken), None)
+    used = {*taken, weight}
+    return Roles(row_id, label, weight, groups, [c for c in names if c not in used and c.lower() not in UNNAMED])
 
 
 def long_columns(names: Sequence[str]) -> dict[str, str] | None:

@@ -23,7 +23,7 @@ from ssme._table_io._columns import (
     long_columns,
 )
 from ssme._table_io._csv import line_of_row, read_csv_frame, write_csv_frame
-from ssme._table_io._frames import frame_to_parts, parts_to_frame
+from ssme._table_io._frames import frame_to_parts, parts_to_frame, weight_column
 from ssme._table_io._npz import label_texts, load_arrays, read_npz, write_npz
 from ssme._table_io._parts import LabelParts, ReadOptions, TableParts
 from ssme._table_io._rows import RowWords, by_index, by_line
@@ -155,7 +155,7 @@ def _label_arrays(path: Path) -> LabelParts:
         raise ValueError(f"the file has no array called labels, but {first_few(arrays)}.")
     ids = arrays.get("row_ids")
     texts = None if ids is None else as_text(ids, "row_ids")
-    return LabelParts(texts, label_texts(arrays), {}, _row_words(path, ".npz"))
+    return LabelParts(texts, label_texts(arrays), {}, _row_words(path, ".npz"), arrays.get("label_weight"))
 
 
 def _label_columns(path: Path, suffix: str, options: ReadOptions) -> LabelParts:
@@ -169,7 +169,9 @@ def _label_columns(path: Path, suffix: str, options: ReadOptions) -> LabelParts:
         names = first_few(roles.rest, 8)
         raise ValueError(f"which column holds the labels? Name one of {names} in {argument('label_column')}.")
     ids = None if roles.id is None else as_text(frame[roles.id], f"column {roles.id!r}")
-    return LabelParts(ids, frame[label], {c: frame[c] for c in groups}, _row_words(path, suffix))
+    own_groups = {c: frame[c] for c in groups}
+    weight = None if roles.weight is None else weight_column(frame[roles.weight])
+    return LabelParts(ids, frame[label], own_groups, _row_words(path, suffix), weight)
 
 
 def write_parts(

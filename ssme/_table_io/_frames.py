@@ -13,6 +13,7 @@ from ssme._table_io._columns import (
     ID_NAMES,
     LABEL_NAMES,
     LONG_NAMES,
+    WEIGHT_NAME,
     Roles,
     choose_layout,
     clean_header,
@@ -117,8 +118,14 @@ def _parts(frame: pd.DataFrame, roles: Roles, scores: np.ndarray, options: ReadO
         row_ids=None if roles.id is None else as_text(frame[roles.id], f"column {roles.id!r}"),
         groups={c: frame[c] for c in roles.groups},
         score_type=options.score_type,
+        label_weight=None if roles.weight is None else weight_column(frame[roles.weight]),
         **names,
     )
+
+
+def weight_column(cells: pd.Series) -> np.ndarray:
+    """Weights of labels as floats (n,); NaN where a cell is empty."""
+    return _to_numbers(cells, str(cells.name))
 
 
 def _ordered(scores: np.ndarray, classes: list[str], options: ReadOptions) -> tuple[np.ndarray, list[Any]]:
@@ -200,7 +207,7 @@ def _from_long(frame: pd.DataFrame, options: ReadOptions) -> TableParts:
     scores, classes = _ordered(scores.reshape([len(n) for n in names]), list(names[2]), options)
     first = np.unique(codes[0], return_index=True)[1]  # codes count ids in order of appearance
     steady = tuple(c for c in roles.rest if _is_steady(frame[c], codes[0], first))
-    for column in [*roles.groups, *([roles.label] if roles.label else [])]:
+    for column in [*roles.groups, *(c for c in (roles.label, roles.weight) if c)]:
         if not _is_steady(frame[column], codes[0], first):
             raise ValueError(f"column {column!r} differs between rows of one {roles.id!r}; give each id one value.")
     roles = replace(roles, groups=(*roles.groups, *steady))
@@ -243,11 +250,13 @@ def parts_to_frame(
     models, classes = list(parts.model_names or ()), list(parts.class_names or ())
     if layout not in ("wide", "long"):
         raise ValueError(f"{argument('write.layout')} must be 'wide' or 'long' for writing, got {layout!r}.")
-    reserved = {*ID_NAMES, *LABEL_NAMES, *(LONG_NAMES if layout == "long" else ())}
+    reserved = {*ID_NAMES, *LABEL_NAMES, WEIGHT_NAME, *(LONG_NAMES if layout == "long" else ())}
     clash = [g for g in parts.groups if g.lower() in reserved or (layout == "wide" and separator in g)]
     if clash:
         raise ValueError(f"the group {clash[0]!r} cannot be told from another column of the file; rename it.")
     head = pd.DataFrame({"id": row_ids, "label": label_texts, **parts.groups}, dtype=object)
+    if parts.label_weight is not None:
+        head.insert(2, WEIGHT_NAME, parts.label_weight)
     if layout == "wide":
         columns = [f"{m}{separator}{c}" for m in models for c in classes]
         if wide_grid(columns, separator)[:2] != (models, classes):

@@ -18,7 +18,7 @@ from ssme._validation._text import to_text
 
 FORMAT = "ssme-scores/1"
 GROUP = "groups__"
-KNOWN = {"format", "scores", "labels", "model_names", "class_names", "row_ids", "score_type"}
+KNOWN = {"format", "scores", "labels", "model_names", "class_names", "row_ids", "score_type", "label_weight"}
 
 
 def load_arrays(path: Path) -> dict[str, np.ndarray]:
@@ -86,6 +86,7 @@ def read_npz(path: Path, options: ReadOptions) -> TableParts:
         row_ids=None if "row_ids" not in arrays else as_text(arrays["row_ids"], "row_ids"),
         groups={k[len(GROUP) :]: v for k, v in arrays.items() if k.startswith(GROUP)},
         score_type=score_type,
+        label_weight=arrays.get("label_weight"),
     )
 
 
@@ -115,6 +116,8 @@ def write_npz(path: Path, parts: TableParts, codes: np.ndarray) -> None:
     texts = {"model_names": parts.model_names, "class_names": parts.class_names, "row_ids": parts.row_ids}
     texts |= {GROUP + name: values for name, values in parts.groups.items()}
     arrays = {key: np.asarray(values, dtype=str) for key, values in texts.items()}
+    if parts.label_weight is not None:
+        arrays["label_weight"] = parts.label_weight
     words = {"format": np.array(FORMAT), "score_type": np.array(parts.score_type)}
     with open(path, "wb") as file:  # given a name, numpy would append .npz to it
         np.savez_compressed(file, allow_pickle=False, scores=parts.scores, labels=codes, **words, **arrays)

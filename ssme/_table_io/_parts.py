@@ -62,12 +62,14 @@ class TableParts:
     groups: dict[str, Any] = field(default_factory=dict)
     score_type: str = "probability"
     call_row: RowWords | None = None
+    label_weight: np.ndarray | None = None
 
 
 class LabelParts(NamedTuple):
-    """A file of labels: ids or None, labels, group columns, and what errors call one of its rows."""
+    """A file of labels: ids or None, labels, group columns, what errors call one of its rows, weights of the labels."""
 
     row_ids: np.ndarray | None
     labels: Any
     groups: dict[str, Any]
     call_row: RowWords
+    label_weight: np.ndarray | None = None

@@ -2,6 +2,7 @@
 
 from ssme._validation._labels import check_class_names, check_labels
 from ssme._validation._numbers import (
+    check_label_weight,
     check_level,
     check_sample_weight,
     check_score_type,
@@ -19,6 +20,7 @@ __all__ = [
     "calling",
     "check_class_names",
     "check_groups",
+    "check_label_weight",
     "check_labels",
     "check_level",
     "check_names",

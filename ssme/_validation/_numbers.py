@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from ssme._validation._wording import at_row
+
 SCORE_TYPES = ("probability", "logit")
 
 
@@ -72,8 +74,8 @@ def check_sample_weight(sample_weight: Any, n_rows: int) -> np.ndarray:
     if bad.any():
         row = int(bad.argmax())
         raise ValueError(
-            f"sample_weight must lie between 0 and {MOST_WEIGHT:g}, but it is {weights[row]:g} at row {row}; a weight "
-            "is how many rows a row stands for."
+            f"sample_weight must lie between 0 and {MOST_WEIGHT:g}, but it is {weights[row]:g} at {at_row(row)}; a "
+            "weight is how many rows a row stands for."
         )
     if not weights.any():
         raise ValueError("sample_weight is zero in every row; at least one row must count.")
@@ -83,6 +85,47 @@ def check_sample_weight(sample_weight: Any, n_rows: int) -> np.ndarray:
             "Multiply the weights so that they sum to the number of rows."
         )
     return weights
+
+
+def check_label_weight(label_weight: Any, codes: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray | None:
+    """Check what the label of each row counts for.
+
+    Parameters
+    ----------
+    label_weight : array-like of shape (n,) or None
+        From 0 to 1e9, and not 0 for every label. NaN counts as 1 where a row is unlabeled.
+    codes : array of shape (n,)
+        Class codes, -1 = unlabeled.
+    weights : array of shape (n,), optional
+        Row weights; a row of weight 0 is none.
+
+    Examples
+    --------
+    >>> check_label_weight([2, float("nan")], np.array([0, -1]))
+    array([2., 1.])
+    """
+    if label_weight is None:
+        return None
+    try:
+        found = np.array(label_weight, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError("label_weight must be numbers: pass one for each row, such as batch.label_weight.") from None
+    labeled = codes >= 0 if weights is None else (codes >= 0) & (weights > 0)
+    if found.shape != codes.shape:
+        raise ValueError(
+            f"label_weight has the shape {found.shape}, but there are {len(codes)} rows: pass ({len(codes)},)."
+        )
+    found[np.isnan(found) & (codes < 0)] = 1.0
+    bad = ~np.isfinite(found) | (found < 0) | (found > MOST_WEIGHT)
+    if bad.any():
+        row = int(bad.argmax())
+        raise ValueError(
+            f"label_weight must lie between 0 and {MOST_WEIGHT:g}, but it is {found[row]:g} at {at_row(row)}; it is 1 "
+            "where labels are drawn at random."
+        )
+    if labeled.any() and not found[labeled].any():
+        raise ValueError("label_weight is 0 for every labeled row: at least one label must count.")
+    return found
 
 
 def effective_rows(weights: np.ndarray) -> float:

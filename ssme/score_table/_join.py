@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def joined(tables: Sequence[ScoreTable], names: Sequence[str]) -> dict[str, Any]:
     """Return what differs between the joined table and the first one; `names` are what errors call the tables."""
     first = tables[0]
-    scores, labels, groups = [first.scores], first.labels, dict(first.groups)
+    scores, labels, groups, weight = [first.scores], first.labels, dict(first.groups), first.label_weight
     owner = dict.fromkeys(first.model_names, names[0])
     for table, name in zip(tables[1:], names[1:], strict=True):
         _check_pair(table, first.score_type, owner, name)
@@ -26,6 +26,9 @@ def joined(tables: Sequence[ScoreTable], names: Sequence[str]) -> dict[str, Any]
         table = table.order_classes(first.class_names, names[0], name)
         scores.append(table.scores[rows])
         labels = _merge(labels, table.labels[rows], -1, first.row_ids, f"the label in {name}")
+        if table.label_weight is not None:
+            new = table.label_weight[rows]
+            weight = new if weight is None else _merge(weight, new, 1.0, first.row_ids, f"label_weight in {name}")
         for column, values in table.groups.items():
             old = groups.get(column, values[rows])
             groups[column] = _merge(old, values[rows], "missing", first.row_ids, f"the group {column!r} in {name}")
@@ -34,6 +37,7 @@ def joined(tables: Sequence[ScoreTable], names: Sequence[str]) -> dict[str, Any]
         "labels": labels,
         "model_names": tuple(owner),
         "groups": groups,
+        "label_weight": weight,
     }
 
 

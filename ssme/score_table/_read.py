@@ -40,7 +40,8 @@ def read_scores(
         all must hold the same rows, and the rows keep the order of the first file.
     labels : path, optional
         A file with an id and a label column (or an npz with `labels` and `row_ids`). It may name some rows only; the
-        others are unlabeled. It takes the place of labels in the score files.
+        others are unlabeled. It takes the place of labels in the score files. A column `label_weight` says what each
+        label counts for, where rows were chosen for labeling.
     layout : {"auto", "wide", "binary", "model", "long"}
         - "wide": columns `model:class`; other columns become groups.
         - "binary": one column a model, P(class 1).
@@ -134,7 +135,7 @@ def _read_tables(
 
 
 def _lay_labels(table: ScoreTable, path: PathLike, options: ReadOptions, has_ids: bool) -> ScoreTable:
-    ids, values, groups, call_row = io.read_labels(path, options)
+    ids, values, groups, call_row, weight = io.read_labels(path, options)
     with io.naming(path), calling(rows=call_row):
         if ids is None:
             if has_ids or len(values) != table.n_rows:
@@ -144,7 +145,7 @@ def _lay_labels(table: ScoreTable, path: PathLike, options: ReadOptions, has_ids
                     f"{argument('id_column')}."
                 )
             ids = np.arange(len(values)).astype(str)
-        table = table.with_labels(values, row_ids=ids)
+        table = table.with_labels(values, row_ids=ids, label_weight=weight)
         if table.n_labeled == 0:
             message = (
                 f"{path}: the file names {counted(len(values), 'row')} and labels none of them; no row is labeled."

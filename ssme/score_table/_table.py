@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -16,6 +16,7 @@ from ssme._validation import (
     as_text,
     calling,
     check_groups,
+    check_label_weight,
     check_labels,
     check_names,
     check_row_ids,
@@ -57,6 +58,8 @@ class ScoreTable:
     groups : dict of str to ndarray of shape (n,)
         Group columns, text.
     score_type : {"probability", "logit"}
+    label_weight : ndarray of shape (n,) or None
+        What the label of each row counts for, where rows were not labeled at random (see :meth:`SSME.fit`).
 
     Examples
     --------
@@ -77,14 +80,17 @@ class ScoreTable:
     row_ids: np.ndarray
     groups: dict[str, np.ndarray] = field(default_factory=dict)
     score_type: str = "probability"
+    label_weight: np.ndarray | None = None
 
     def __post_init__(self) -> None:
         n, n_models, n_classes = np.shape(self.scores)
-        sizes = (len(self.labels), len(self.row_ids), *(len(g) for g in self.groups.values()))
+        columns = [self.labels, self.row_ids, *self.groups.values()]
+        sizes = [len(c) for c in (columns if self.label_weight is None else [*columns, self.label_weight])]
         if any(size != n for size in sizes) or (n_models, n_classes) != (len(self.model_names), len(self.class_names)):
             raise ValueError("the parts of a ScoreTable do not fit together; make it with ScoreTable.from_arrays.")
-        for name in ("scores", "labels", "row_ids"):
-            object.__setattr__(self, name, _frozen(getattr(self, name)))
+        for name in ("scores", "labels", "row_ids", "label_weight"):
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, _frozen(getattr(self, name)))
         object.__setattr__(self, "groups", {k: _frozen(v) for k, v in self.groups.items()})
 
     def __repr__(self) -> str:
@@ -105,6 +111,7 @@ class ScoreTable:
         row_ids: Any = None,
         groups: Any = None,
         score_type: str = "probability",
+        label_weight: Any = None,
     ) -> ScoreTable:
         """Check arrays and make a table of copies of them.
 
@@ -123,6 +130,9 @@ class ScoreTable:
             By default "0", "1", ...
         groups : dict, DataFrame or array of shape (n,), optional
         score_type : {"probability", "logit"}
+        label_weight : array-like of shape (n,), optional
+            Needed where rows were chosen for labeling: `label_weight` of the batch from :meth:`SSME.suggest_labels`.
+            NaN counts as 1 where a row is unlabeled.
         """
         if model_names is None and hasattr(scores, "columns"):
             model_names = list(scores.columns)
@@ -140,6 +150,7 @@ class ScoreTable:
             check_row_ids(row_ids, n, argument("row_ids")),
             check_groups(groups, n),
             score_type,
+            check_label_weight(label_weight, codes),
         )
 
     @classmethod
@@ -184,6 +195,7 @@ class ScoreTable:
                 row_ids=parts.row_ids,
                 groups=parts.groups,
                 score_type=parts.score_type,
+                label_weight=parts.label_weight,
             )
 
     @classmethod
@@ -217,11 +229,10 @@ class ScoreTable:
     # -- changing a copy ---------------------------------------------------------------------------------------------
 
     def _with(self, **changes: Any) -> ScoreTable:
-        fields = ("scores", "labels", "model_names", "class_names", "row_ids", "groups", "score_type")
-        return ScoreTable(**{**{name: getattr(self, name) for name in fields}, **changes})
+        return replace(self, **changes)
 
-    def with_labels(self, labels: Any, row_ids: Any = None) -> ScoreTable:
-        """Return a table with these labels in the place of the old ones.
+    def with_labels(self, labels: Any, row_ids: Any = None, label_weight: Any = None) -> ScoreTable:
+        """Return a table with these labels, and their weights, in the place of the old ones.
 
         Parameters
         ----------
@@ -229,15 +240,22 @@ class ScoreTable:
             Class names; one for each row, or with `row_ids` for some rows only. None takes all labels away.
         row_ids : array-like, optional
             The row of each label. Rows that are not named are unlabeled; an id that no row has is an error.
+        label_weight : array-like, optional
+            One for each label, see :meth:`from_arrays`; rows that are not named have the weight 1.
         """
         row_ids = None if row_ids is None else as_text(row_ids, "row_ids")
         size = self.n_rows if row_ids is None else len(row_ids)
         own, _ = check_labels(labels, size, self.n_classes, class_names=self.class_names, name="labels")
+        weight = check_label_weight(label_weight, own)
         if row_ids is None:
-            return self._with(labels=own)
+            return self._with(labels=own, label_weight=weight)
+        rows = io.rows_of(self.row_ids, row_ids, "labels")
         codes = np.full(self.n_rows, -1, dtype=np.int64)
-        codes[io.rows_of(self.row_ids, row_ids, "labels")] = own
-        return self._with(labels=codes)
+        codes[rows] = own
+        if weight is not None:
+            own, weight = weight, np.ones(self.n_rows)
+            weight[rows] = own
+        return self._with(labels=codes, label_weight=weight)
 
     def with_groups(self, groups: Any, row_ids: Any = None) -> ScoreTable:
         """Return a table with these group columns added; a column of the same name is replaced.
@@ -280,8 +298,14 @@ class ScoreTable:
         where = slice(None) if rows is None else io.pick_rows(rows, self.row_ids)
         ids = check_row_ids(self.row_ids[where], len(self.row_ids[where]), "the id of the selected rows")
         groups = {k: v[where] for k, v in self.groups.items()}
-        scores = self.scores[where][:, picked]
-        return self._with(scores=scores, labels=self.labels[where], model_names=names, row_ids=ids, groups=groups)
+        return self._with(
+            scores=self.scores[where][:, picked],
+            labels=self.labels[where],
+            model_names=names,
+            row_ids=ids,
+            groups=groups,
+            label_weight=None if self.label_weight is None else self.label_weight[where],
+        )
 
     # -- out ---------------------------------------------------------------------------------------------------------
 
@@ -290,7 +314,13 @@ class ScoreTable:
 
     def _parts(self) -> TableParts:
         return TableParts(
-            self.scores, self.model_names, self.class_names, None, self.row_ids, dict(self.groups), self.score_type
+            self.scores,
+            self.model_names,
+            self.class_names,
+            row_ids=self.row_ids,
+            groups=dict(self.groups),
+            score_type=self.score_type,
+            label_weight=self.label_weight,
         )
 
     def to_frame(self, layout: Literal["wide", "long"] = "wide", *, separator: str = ":") -> pd.DataFrame:
@@ -314,7 +344,7 @@ class ScoreTable:
         if not isinstance(other, ScoreTable):
             return False
         words = ("model_names", "class_names", "score_type")
-        arrays = ("scores", "labels", "row_ids")
+        arrays = ("scores", "labels", "row_ids", "label_weight")
         return (
             all(getattr(self, w) == getattr(other, w) for w in words)
             and all(np.array_equal(getattr(self, a), getattr(other, a)) for a in arrays)

@@ -21,6 +21,7 @@ import pytest
 from typer.main import get_command
 from typer.testing import CliRunner
 
+import ssme._console
 import ssme.cli
 from ssme import SSME, ScoreTable, read_scores
 from ssme._options import ARGUMENTS
@@ -241,11 +242,11 @@ def test_full_disk_leaves_the_old_file_whole(small: Path, monkeypatch: pytest.Mo
     out.write_text("old", encoding="utf-8")
     before = sorted(p.name for p in small.parent.iterdir())
 
-    def fill(frame: pd.DataFrame, document: str, path: Path) -> None:
+    def fill(frame: pd.DataFrame, document: str, markdown: Any, path: Path) -> None:
         path.write_text("half a ta", encoding="utf-8")
         raise OSError(errno.ENOSPC, "No space left on device", str(path))
 
-    monkeypatch.setitem(ssme.cli.WRITERS, ".csv", fill)
+    monkeypatch.setitem(ssme._console.WRITERS, ".csv", fill)
     assert "No space left" in complaint("estimate", small, "--out", out)
     assert out.read_text(encoding="utf-8") == "old" and sorted(p.name for p in small.parent.iterdir()) == before
 
@@ -278,7 +279,9 @@ def test_no_file_shows_help() -> None:
     assert "estimate" in run(code=2).output
 
 
-@pytest.mark.parametrize("command", ["estimate", "inspect", "convert", "demo"])
+@pytest.mark.parametrize(
+    "command", ["estimate", "inspect", "convert", "demo", "compare", "suggest", "prevalence", "study"]
+)
 def test_help(command: str) -> None:
     assert "--debug" in run(command, "--help").stdout
 
@@ -555,6 +558,9 @@ COMMANDS = {
     "estimate": lambda scores, out: ["estimate", scores, "--out", out],
     "convert": lambda scores, out: ["convert", scores, out],
     "demo": lambda scores, out: ["demo", "--out", out],
+    "compare": lambda scores, out: ["compare", scores, "--out", out],
+    "suggest": lambda scores, out: ["suggest", scores, "-k", 5, "--out", out],
+    "prevalence": lambda scores, out: ["prevalence", scores, "--out", out],
     "study": lambda scores, out: ["study", scores, "--out", out],
 }
 
@@ -580,7 +586,7 @@ def test_a_place_that_takes_no_file_is_refused_before_the_work(
     assert not out.exists()
 
 
-@pytest.mark.parametrize("command", ["estimate", "convert", "demo"])
+@pytest.mark.parametrize("command", [each for each in COMMANDS if each != "study"])
 def test_bad_targets_are_refused_before_the_work(small: Path, command: str, monkeypatch: pytest.MonkeyPatch) -> None:
     never(monkeypatch)
     (small.parent / "folder.csv").mkdir()
@@ -596,10 +602,10 @@ def test_a_study_folder_below_a_file(small: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def test_full_disk_without_an_old_file_speaks_of_none(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fill(frame: pd.DataFrame, document: str, path: Path) -> None:
+    def fill(frame: pd.DataFrame, document: str, markdown: Any, path: Path) -> None:
         raise OSError(errno.ENOSPC, "No space left on device", str(path))
 
-    monkeypatch.setitem(ssme.cli.WRITERS, ".csv", fill)
+    monkeypatch.setitem(ssme._console.WRITERS, ".csv", fill)
     out = small.parent / "new.csv"
     said = complaint("estimate", small, "--out", out)
     assert f"cannot write {out} (No space left on device): make room" in said and "older" not in said

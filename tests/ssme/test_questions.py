@@ -138,9 +138,9 @@ class TestLabelWeight:
         ("weight", "match"),
         [
             (np.ones(5), r"shape \(5,\)"),
-            (np.full(600, -1.0), r"label_weight\[0\] is -1"),
-            (np.full(600, np.nan), r"label_weight\[0\] is nan"),
-            (np.full(600, 1e300), r"label_weight\[0\] is 1e\+300"),
+            (np.full(600, -1.0), r"it is -1 at row 0"),
+            (np.full(600, np.nan), r"it is nan at row 13"),
+            (np.full(600, 1e300), r"it is 1e\+300 at row 0"),
             (["a"] * 600, "must be numbers"),
             (np.zeros(600), "0 for every labeled row"),
         ],

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ssme._validation import check_scores
-from ssme.score_table import ScoreTable
+from ssme.score_table import ScoreTable, read_scores
 
 P = np.array([[0.9, 0.7], [0.2, 0.4], [0.5, 0.6]])
 
@@ -538,3 +538,48 @@ def test_doubled_columns_of_a_frame() -> None:
         ScoreTable.from_arrays(frame)
     with pytest.raises(ValueError, match="scores has several columns called 'a'; rename or drop one"):
         check_scores(frame)
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".csv", ".tsv.gz", ".parquet"])
+@pytest.mark.parametrize("layout", ["wide", "long"])
+def test_label_weights_go_round(tmp_path, suffix, layout):
+    table = ScoreTable.from_arrays(
+        [[0.9, 0.7], [0.2, 0.4], [0.5, 0.6]],
+        ["yes", None, "no"],
+        class_names=["no", "yes"],
+        label_weight=[0.1 + 0.2, float("nan"), 2.0],
+    )
+    assert table.label_weight.tolist() == [0.1 + 0.2, 1.0, 2.0]
+    path = tmp_path / f"t{suffix}"
+    table.write(path, layout=layout)
+    again = read_scores(path)
+    assert again.equals(table) and not again.equals(table.with_labels(["yes", None, "no"]))
+    assert again.select(rows=[2, 0]).label_weight.tolist() == [2.0, 0.1 + 0.2]
+
+
+def test_label_weights_are_joined_by_id_and_go_with_their_labels(tmp_path):
+    one = ScoreTable.from_arrays([[0.9], [0.2]], [1, -1], model_names=["a"], row_ids=["x", "y"], label_weight=[3, 1])
+    two = ScoreTable.from_arrays([[0.3], [0.8]], [0, -1], model_names=["b"], row_ids=["y", "x"], label_weight=[5, 1])
+    assert ScoreTable.join([one, two]).label_weight.tolist() == [3, 5]
+    clash = ScoreTable.from_arrays([[0.3], [0.8]], [1, -1], model_names=["b"], row_ids=["x", "y"], label_weight=[4, 1])
+    with pytest.raises(ValueError, match="label_weight in table 1 contradicts an earlier table in 1 row"):
+        ScoreTable.join([one, clash])
+    assert one.with_labels([0], row_ids=["y"]).label_weight is None
+    assert one.with_labels([0], row_ids=["y"], label_weight=[7]).label_weight.tolist() == [1, 7]
+
+
+@pytest.mark.parametrize(
+    ("cell", "said"),
+    [("", "nan at data row 1"), ("-1", "is -1 at data row 1"), ("heavy", "'heavy'"), ("inf", "is inf")],
+)
+def test_bad_label_weights_in_a_file(tmp_path, cell, said):
+    path = tmp_path / "t.csv"
+    path.write_text(f"id,label,label_weight,a,b\nx,1,{cell},0.2,0.9\ny,,,0.5,0.6\n")
+    with pytest.raises(ValueError, match=said):
+        read_scores(path)
+
+
+def test_a_group_called_like_the_weights_is_not_written(tmp_path):
+    table = ScoreTable.from_arrays([[0.9], [0.2]], groups={"label_weight": ["a", "b"]})
+    with pytest.raises(ValueError, match="label_weight"):
+        table.write(tmp_path / "t.csv")
