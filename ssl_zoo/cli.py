@@ -1,4 +1,4 @@
-"""The command line: list, train, eval, export.
+"""The command line: list, train, eval, export, sweep.
 
 Exit codes: 0 all went well, 1 the input is at fault (one sentence on stderr), 2 the command was used wrongly, 3 a fault
 of the program (``--debug`` shows its traceback), 128 + n stopped by signal n and saved (130 after Ctrl-C, 143 after
@@ -206,6 +206,67 @@ def export(
     table = export_scores(folders, score_type=score_type, labels=labels, device=device)
     table.write(out)
     typer.echo(f"{out}: {table.n_rows} rows, {table.n_models} models, {table.n_classes} classes")
+
+
+@app.command()
+@_exit_codes
+def sweep(
+    config: Annotated[str, typer.Argument(help="YAML or JSON file, or a preset: digits, letter, usps.")],
+    overrides: Annotated[
+        list[str] | None, typer.Argument(metavar="KEY=VALUE...", help="Such as seeds=[0,1] base.train.steps=200.")
+    ] = None,
+    out: Annotated[Path, typer.Option(help="Folder of the runs and the tables.")] = Path("sweep"),
+    jobs: Annotated[int | None, typer.Option(help="Processes; by default one a GPU, or one a core.", min=1)] = None,
+    scheduler: Annotated[str | None, typer.Option(help="Address of a Dask scheduler whose workers train.")] = None,
+    device: Device = "auto",
+    plan_only: Annotated[bool, typer.Option("--plan", help="Only show what would be trained.")] = False,
+    files: Import = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")] = False,
+    debug: Debug = False,
+) -> None:
+    """Train algorithms x factors x values x seeds, or go on with them: the same command trains what is not finished.
+
+    Exit code 1 when runs failed; their errors are in results.csv, the tracebacks in the runs' folders.
+    """
+    from ssl_zoo.sweep import load_sweep, plan_sweep, run_sweep
+
+    loaded = load_sweep(config, overrides or [])
+    if plan_only:
+        for run in plan_sweep(loaded):
+            typer.echo(f"{run.algorithm} {run.factor}={run.value} seed {run.seed}: {run.config.run_name}")
+        return
+    try:
+        with _run_bar(quiet=quiet) as progress:
+            frame = run_sweep(
+                loaded, out, jobs=jobs, device=device, scheduler=scheduler, files=files or (), progress=progress
+            )
+    except KeyboardInterrupt:
+        _say("Stopped; what is finished is kept, and the same command goes on with the rest.")
+        raise typer.Exit(130) from None
+    counts = frame["status"].value_counts()
+    typer.echo(f"{out / 'results.csv'}: " + ", ".join(f"{n} {status}" for status, n in counts.items()))
+    failed = frame[frame["status"] == "failed"]
+    for row in failed.head(5).to_dict(orient="records"):
+        where = f"{row['algorithm']} at {row['factor']}={row['value']}, seed {row['seed']}"
+        _say(f"Error: {where}: {row['error']} ({out / str(row['run'])})")
+    if len(failed):
+        raise typer.Exit(1)
+
+
+@contextlib.contextmanager
+def _run_bar(*, quiet: bool) -> Iterator[Callable[[int, int], None] | None]:
+    """Runs done and the time that is left."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn, TimeRemainingColumn
+
+    console = Console(stderr=True)
+    if quiet or not console.is_terminal:
+        yield None
+        return
+    columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console) as bar:
+        task = bar.add_task("", total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
 def _in_words(metrics: dict[str, Any]) -> str:

@@ -23,7 +23,7 @@ from ssl_zoo.metrics_log import MetricsLog
 from ssl_zoo.run_data import RunData, load_run_data, select_test_rows, select_validation_rows
 from ssl_zoo.run_folder import RunFolder
 from ssl_zoo.run_parts import RunParts, seed_default_generators
-from ssl_zoo.scores import evaluate, predict
+from ssl_zoo.scores import evaluate, export_scores, load_run, predict
 from ssl_zoo.step_diagnostics import measure_step
 from ssl_zoo.surroundings import Interrupt, out_of_memory_as_advice, surroundings
 
@@ -305,8 +305,14 @@ class Trainer:
         result = RunResult("finished" if done else "stopped", self.step, step, metrics, self.folder,
                            0 if done else signal)  # fmt: skip
         if done:
+            self._write_scores(from_best=chosen is not None)  # before the result, which says that all is there
             self.store.write_result({
                 "status": result.status, "step": result.step, "selected_step": step, "metrics": metrics,
                 "selection": self.config.train.select, "whose": self.reported, "mask_ever_passed": self.passed,
             })  # fmt: skip
         return result
+
+    def _write_scores(self, *, from_best: bool) -> None:
+        """``scores.npz``: probabilities of the reported model on the test rows of the seen classes, with labels."""
+        reported = load_run(self.folder, device=str(self.device), reuse=self.data) if from_best else self
+        export_scores([reported], names=[self.folder.name]).write(self.folder / "scores.npz")

@@ -72,7 +72,7 @@ def test_run_folder_and_log(tmp_path: Path, data: RunData) -> None:
     result = trainer.fit()
     files = {p.name for p in tmp_path.iterdir()}
     assert files == {"config.json", "manifest.json", "metrics.jsonl", "last.json", "last-00000010.safetensors",
-                     "result.json"}  # fmt: skip
+                     "result.json", "scores.npz"}  # fmt: skip
     assert RunConfig.from_dict(json.loads((tmp_path / "config.json").read_text())) == trainer.config
     assert json.loads((tmp_path / "manifest.json").read_text())["hash"] == data.pool.hash
     record = lines(tmp_path)[-1]

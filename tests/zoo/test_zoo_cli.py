@@ -135,12 +135,11 @@ def test_module_runs_and_importing_the_package_is_light() -> None:
 # -------------------------------------------------------------------------------------------------------- the page
 
 
-def test_the_page_is_true(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    registered = set(ssl_zoo.list_algorithms())
+def run_page(page: Path) -> None:
+    """Run a page's snippets here: files are written, commands and Python lines must print what they say."""
     checker, flags = doctest.OutputChecker(), doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
     names: dict[str, Any] = {}
-    for block in re.findall(r"^```text ?([^\n]*)\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), flags=re.M | re.S):
+    for block in re.findall(r"^```text ?([^\n]*)\n(.*?)^```$", page.read_text(encoding="utf-8"), flags=re.M | re.S):
         info, text = block
         if info.endswith((".yaml", ".py")):
             Path(info).write_text(text, encoding="utf-8")
@@ -152,12 +151,18 @@ def test_the_page_is_true(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
                 shown = invoke(*arguments).stdout
                 assert not expected.strip() or checker.check_output(expected, shown, flags), f"{command}\n{shown}"
         elif text.startswith(">>> "):
-            test = doctest.DocTestParser().get_doctest(text, names, "zoo.md", str(PAGE), 0)
+            test = doctest.DocTestParser().get_doctest(text, names, page.name, str(page), 0)
             runner = doctest.DocTestRunner(optionflags=flags)
             said: list[str] = []
             runner.run(test, out=said.append, clear_globs=False)
             names.update(test.globs)
             assert not said, "".join(said)
+
+
+def test_the_page_is_true(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    registered = set(ssl_zoo.list_algorithms())
+    run_page(PAGE)
     own = set(ssl_zoo.list_algorithms()) - registered
     assert own == {"smooth-supervised"}
     table = Path("scores.npz")
@@ -166,6 +171,11 @@ def test_the_page_is_true(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert table.exists()
     unregister("smooth-supervised")
     assert "no algorithm 'smooth-supervised'" in invoke("eval", str(folder), code=1).stderr
+
+
+def test_the_page_of_sweeps_is_true(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    run_page(PAGE.with_name("sweeps.md"))
 
 
 def test_files_that_cannot_be_imported(tmp_path: Path) -> None:
