@@ -8,15 +8,17 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ssme.estimator import SSME
     from ssme.metrics import METRICS, MetricSpec, evaluate_metric
+    from ssme.partitioned import estimate_partitioned
     from ssme.score_table import ScoreTable, read_scores
 
 __version__ = "0.1.0"
-__all__ = ["METRICS", "SSME", "MetricSpec", "ScoreTable", "evaluate_metric", "read_scores"]
+__all__ = ["METRICS", "SSME", "MetricSpec", "ScoreTable", "estimate_partitioned", "evaluate_metric", "read_scores"]
 
 _HOME = {
     "SSME": "ssme.estimator",
     "METRICS": "ssme.metrics",
     "MetricSpec": "ssme.metrics",
+    "estimate_partitioned": "ssme.partitioned",
     "evaluate_metric": "ssme.metrics",
     "ScoreTable": "ssme.score_table",
     "read_scores": "ssme.score_table",

@@ -28,7 +28,11 @@ Floats = NDArray[np.float64]
 DENSITIES = ("recalibrated", "kde")
 INITS = ("auto", "recalibrated", "mean-score")
 SPACES = ("joint", "pooled")
-NUMBERS = (("n_draws", 2, int), ("max_iter", 0, int), ("tol", 0, float), ("unlabeled_weight", 0, float))
+NUMBERS = (
+    *(("n_draws", 2, int), ("max_exact_rows", 0, int), ("max_iter", 0, int)),
+    *(("tol", 0, float), ("unlabeled_weight", 0, float)),
+)
+MOST_LABELED = 50_000  # labels for the sharpness of the consensus and the biases of metrics; all count in metrics
 SAMPLE_SIZE = 20_000  # rows for what needs no labels; more of them change its third decimal
 FEW_ROWS = 20
 OWN_MASS = 0.2  # of a class without a label: least share in the rows of which it is the likeliest
@@ -122,6 +126,23 @@ def reference_sample(rank: NDArray[np.int64]) -> NDArray[np.int64]:
     if len(rank) <= SAMPLE_SIZE:
         return np.arange(len(rank))
     return np.flatnonzero(rank < SAMPLE_SIZE)
+
+
+def labeled_rows(codes: NDArray[np.int64], rank: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Numbers of the labeled rows; of more than MOST_LABELED those of lowest rank."""
+    labeled = np.flatnonzero(codes >= 0)
+    if len(labeled) <= MOST_LABELED:
+        return labeled
+    return np.sort(labeled[np.argsort(rank[labeled])[:MOST_LABELED]])
+
+
+def only_some_labeled(codes: NDArray[np.int64], rank: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The codes (n,), of which no more are labels than :func:`labeled_rows` has."""
+    if np.count_nonzero(codes >= 0) <= MOST_LABELED:
+        return codes
+    out, rows = np.full_like(codes, -1), labeled_rows(codes, rank)
+    out[rows] = codes[rows]
+    return out
 
 
 def normal_draws(p: Floats, n_draws: int, seed: Sequence[int]) -> Floats:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
+    from ssme._table_io import ReadOptions
     from ssme.score_table import ScoreTable
 
 OUT_SUFFIXES = (".csv", ".json", ".parquet", ".md")
@@ -178,6 +179,10 @@ LabeledOnly = Annotated[bool, typer.Option("--labeled-only", help="Add the estim
 DensityOption = Annotated[Density, typer.Option(help="kde is the mixture as published.")]
 Seed = Annotated[int, typer.Option(help="Seed of every random draw.", min=0, max=2**32 - 1)]
 Out = Annotated[Path | None, typer.Option(help=f"Write the table: {', '.join(OUT_SUFFIXES)}.", callback=_known_suffix)]
+_OUT_OF_CORE = "The files are parquet and hold different rows: read them batch by batch, whatever their size."
+_SCHEDULER = "Address of a Dask scheduler whose workers read the files; implies --out-of-core."
+OutOfCore = Annotated[bool, typer.Option("--out-of-core", help=_OUT_OF_CORE)]
+Scheduler = Annotated[str | None, typer.Option(help=_SCHEDULER, metavar="ADDRESS")]
 ScoresOut = Annotated[
     Path | None,
     typer.Option(help="Also write the scores and the labels: .csv, .parquet or .npz.", callback=_score_file),
@@ -217,6 +222,33 @@ def read_table(
         separator=separator,
         models=split_names(models) or None,
     )
+
+
+def check_out_of_core(groups: str | None, models: str | None, density: Density) -> None:
+    """Refuse what needs all rows in memory."""
+    for given, name in ((groups, "--groups"), (models, "--models")):
+        if given is not None:
+            raise typer.BadParameter(f"{name} needs all rows in memory: leave it out.", param_hint="--out-of-core")
+    if density is not Density.recalibrated:
+        raise typer.BadParameter("--density kde needs all rows in memory.", param_hint="--out-of-core")
+
+
+def read_options(
+    id_column: str | None,
+    label_column: str | None,
+    groups: str | None,
+    class_names: str | None,
+    models: str | None,
+    score_type: ScoreType,
+    layout: Layout,
+    separator: str,
+) -> ReadOptions:
+    """How to read columns, as the options say."""
+    from ssme._table_io import ReadOptions
+
+    names = split_names(class_names) or None
+    columns = (id_column, label_column, distinct_names(groups))
+    return ReadOptions(layout.value, *columns, names, None, score_type.value, separator)
 
 
 def check_out(out: Path | None, inputs: list[Path | None]) -> None:

@@ -16,7 +16,7 @@ from ssme import _question_commands, _study_command, report
 from ssme._console import EXIT_BAD_INPUT, collected_warnings, exit_codes, progress, put, say, show, write_table
 
 if TYPE_CHECKING:
-
+    from ssme.partitioned import FilesEstimate
     from ssme.score_table import ScoreTable
 
 PURPOSE = "Judge several classifiers with many unlabeled rows and few labels: any metric, with intervals."
@@ -35,7 +35,7 @@ def _root(version: o.Version = False) -> None:
     pass
 
 
-def _size(table: ScoreTable) -> str:
+def _size(table: ScoreTable | FilesEstimate) -> str:
     rows = "1 row" if table.n_rows == 1 else f"{table.n_rows:,} rows"
     models = "1 model" if table.n_models == 1 else f"{table.n_models:,} models"
     return f"{rows} ({table.n_labeled:,} labeled), {models}, {table.n_classes} classes"
@@ -71,6 +71,8 @@ def estimate(
     density: o.DensityOption = o.Density.recalibrated,
     draws: o.Draws = 100,
     seed: o.Seed = 0,
+    out_of_core: o.OutOfCore = False,
+    scheduler: o.Scheduler = None,
     out: o.Out = None,
     as_json: o.AsJson = False,
     quiet: o.Quiet = False,
@@ -86,15 +88,29 @@ def estimate(
     o.check_out(out, [*files, labels])
     names, columns = o.distinct_names(metrics), o.distinct_names(groups)
     reading = (labels, id_column, label_column, groups, class_names, models, score_type, layout, separator)
+    if scheduler is not None or out_of_core:
+        o.check_out_of_core(groups, models, density)
     with progress(quiet=quiet or as_json) as step, collected_warnings() as notes:
-        step("reading the scores")
-        table = o.read_table(files, *reading)
-        for name in names:  # a metric that this number of classes does not allow is refused before the fit
-            get_metric(name, table.n_classes)
-        step("fitting")
-        model = SSME(density=density.value, score_type=table.score_type, n_draws=draws, random_state=seed).fit(table)
-        step("estimating")
-        frame = model.estimate(names, level=level, groups=columns or None, labeled_only=labeled_only)
+        table: ScoreTable | FilesEstimate
+        if scheduler is not None or out_of_core:
+            from ssme.partitioned import estimate_files
+
+            model, options = SSME(n_draws=draws, random_state=seed), o.read_options(*reading[1:])
+            with_labels = (labels, names, options, model)
+            table = estimate_files(
+                files, *with_labels, level=level, labeled_only=labeled_only, scheduler=scheduler, note=step
+            )
+            frame = table.frame
+        else:
+            step("reading the scores")
+            table = o.read_table(files, *reading)
+            for name in names:  # a metric that this number of classes does not allow is refused before the fit
+                get_metric(name, table.n_classes)
+            step("fitting")
+            model = SSME(density=density.value, score_type=table.score_type, n_draws=draws, random_state=seed)
+            model.fit(table)
+            step("estimating")
+            frame = model.estimate(names, level=level, groups=columns or None, labeled_only=labeled_only)
     settings = {
         "files": [str(f) for f in files],
         "labels": None if labels is None else str(labels),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import repeat
 from typing import Any
 
@@ -15,12 +15,16 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ssme._fitting import (
     FEW_ROWS,
+    SAMPLE_SIZE,
+    Rows,
     check_parameters,
     diagnose,
     existing_classes,
     group_posterior,
     group_rows,
+    labeled_rows,
     normal_draws,
+    only_some_labeled,
     read_rows,
     reference_sample,
     warn_few_rows,
@@ -32,12 +36,13 @@ from ssme._questions import Metric, Questions
 from ssme._tables import to_frame, warn_coarse, warn_undefined
 from ssme._validation import check_level, check_scores, check_seed, effective_rows
 from ssme.consensus import PooledNodes, fit_bias, fit_consensus, systematic, votes_of
-from ssme.intervals import draw_metrics, row_ranks
+from ssme.intervals import draw_metrics, row_ranks, spread_ranks
 from ssme.label_design import design_weights
 from ssme.metrics import MetricSpec, get_metric
-from ssme.posterior import FixedNode, LabelPosterior
+from ssme.posterior import FixedNode, LabelPosterior, Node
 from ssme.results import MetricDraws
 from ssme.score_table import ScoreTable
+from ssme.summaries import SAMPLE_ROWS, draw_metrics_of_many, is_summable
 from ssme.transforms import additive_log_ratio, normalize
 
 Floats = NDArray[np.float64]
@@ -79,6 +84,9 @@ class SSME(Questions, ClassifierMixin, BaseEstimator):
         Correct every model and metric by its labeled residual, shrunk; "auto" does so unless `density="kde"`.
     n_draws : int, default=100
         Posterior draws behind estimates and intervals.
+    max_exact_rows : int, default=50_000
+        More rows than these are summed once, in cells of the scores, and every draw is made of the sums; fewer are
+        drawn row by row. What that costs is in docs/scale.md. Not for `density="kde"`.
     class_names : sequence, optional
         Names of the score columns, in their order, by which labels are matched.
     random_state : int, RandomState or None, default=None
@@ -137,6 +145,7 @@ class SSME(Questions, ClassifierMixin, BaseEstimator):
         tol: float = 1e-6,
         correct_bias: str | bool = "auto",
         n_draws: int = 100,
+        max_exact_rows: int = 50_000,
         class_names: Sequence[Any] | None = None,
         random_state: Any = None,
     ) -> None:
@@ -151,6 +160,7 @@ class SSME(Questions, ClassifierMixin, BaseEstimator):
         self.tol = tol
         self.correct_bias = correct_bias
         self.n_draws = n_draws
+        self.max_exact_rows = max_exact_rows
         self.class_names = class_names
         self.random_state = random_state
 
@@ -194,13 +204,19 @@ class SSME(Questions, ClassifierMixin, BaseEstimator):
         if not isinstance(scores, ScoreTable):
             validate_data(self, scores, reset=True, skip_check_array=True)
         warn_few_rows(rows.weights, stacklevel=3)
+        sampled = len(rows.codes) > min(SAMPLE_SIZE, self.max_exact_rows)
+        rank = (spread_ranks if sampled else row_ranks)(rows.scores, rows.codes, rows.weights)
+        return self._fit_rows(rows, rank)
+
+    def _fit_rows(self, rows: Rows, rank: NDArray[np.int64]) -> SSME:
+        """Fit to checked rows; those of lowest rank (n,) are a random sample of all."""
         p = normalize(rows.scores)
-        self._rows, self._p = rows, p
-        self._rank = row_ranks(rows.scores, rows.codes, rows.weights)
+        self._rows, self._p, self._rank = rows, p, rank
         self._sample = reference_sample(self._rank)
         self._seed = int(check_random_state(check_seed(self.random_state)).randint(2**31 - 1))
         self.classes_, self.model_names_ = rows.classes, rows.model_names
-        self._consensus = fit_consensus(p, rows.codes, rows.weights, rows.of_labels, self._sample, self.n_draws)
+        teach = only_some_labeled(rows.codes, self._rank)
+        self._consensus = fit_consensus(p, teach, rows.weights, rows.of_labels, self._sample, self.n_draws)
         self._mixture = self._fit_mixture() if self.density == "kde" else None
         em = self._mixture.em if self._mixture is not None else None
         self.n_iter_, self.converged_ = (max(em.n_iter, 1), em.converged) if em is not None else (1, True)
@@ -209,7 +225,7 @@ class SSME(Questions, ClassifierMixin, BaseEstimator):
         self.bandwidth_ = self._mixture.bandwidth if self._mixture is not None else None
         if em is not None:
             mean = em.responsibilities
-            node: Callable[[int], Floats] = FixedNode(mean)
+            node: Node = FixedNode(mean)
             node_of = np.zeros(self.n_draws, dtype=np.int64)
         else:
             nodes, node_of = self._consensus.nodes.distinct()
@@ -278,16 +294,26 @@ class SSME(Questions, ClassifierMixin, BaseEstimator):
             if name != "all":
                 normal = normal_draws(self._p, self.n_draws, [self._seed, 7])
                 posterior = group_posterior(posterior.subset(members), weights, of_labels, normal)
-            scores, ranks = rows.scores[members], np.argsort(np.argsort(self._rank[members]))
-            found = draw_metrics(specs, scores, posterior, weights, ranks, self._seed)
+            whole = len(members) == len(rows.codes)
+            scores = rows.scores if whole else rows.scores[members]
+            ranks = self._rank if whole else np.argsort(np.argsort(self._rank[members]))
+            large = self._is_large(len(members))
+            draw = draw_metrics_of_many if large else draw_metrics
+            found = draw(specs, scores, posterior, weights, ranks, self._seed)
             if self._corrects_bias:
-                seed = [self._seed, 15]
-                biases = metric_biases(specs, scores, posterior, weights, of_labels, ranks, seed=seed, before=of_whole)
+                seed, of_rows = [self._seed, 15], (scores, posterior, weights, of_labels, ranks)
+                if large:
+                    some = labeled_rows(posterior.codes, ranks)
+                    of_rows = (scores[some], posterior.subset(some), weights[some], of_labels[some], ranks[some])
+                biases = metric_biases(specs, *of_rows, seed=seed, before=of_whole)
                 of_whole = biases if name == "all" else of_whole
                 unlabeled = float(weights[rows.codes[members] < 0].sum() / weights.sum())
                 found = [shifted(*each) for each in zip(specs, found, biases, repeat(unlabeled))]
             for i, (spec, (point, draws)) in enumerate(zip(specs, found, strict=True)):
-                out[i].append(self._record(spec, name, members, point, draws, method, self._flags(members)))
+                flags = self._flags(members)
+                if large and len(members) > SAMPLE_ROWS and not is_summable(spec):
+                    flags = (*flags, f"from-{SAMPLE_ROWS}-rows")
+                out[i].append(self._record(spec, name, members, point, draws, method, flags))
         records = [each for of_metric in out for each in of_metric]
         warn_undefined(records, stacklevel=3)
         return records
@@ -343,13 +369,14 @@ class SSME(Questions, ClassifierMixin, BaseEstimator):
             )
         return start
 
+    def _is_large(self, n_rows: int) -> bool:
+        return n_rows > self.max_exact_rows and self._mixture is None
+
     @property
     def _corrects_bias(self) -> bool:
         return self.correct_bias is True or (self.correct_bias == "auto" and self.density != "kde")
 
-    def _make_posterior(
-        self, mean: Floats, node: Callable[[int], Floats], node_of: NDArray[np.int64]
-    ) -> LabelPosterior:
+    def _make_posterior(self, mean: Floats, node: Node, node_of: NDArray[np.int64]) -> LabelPosterior:
         rows, votes = self._rows, votes_of(self._rows.scores)
         bias, tilt, slope = fit_bias(mean, votes, rows.codes, rows.weights, rows.of_labels, self._sample)
         noise = np.zeros((self.n_draws, votes.shape[1]))
@@ -373,13 +400,7 @@ class SSME(Questions, ClassifierMixin, BaseEstimator):
     # -- estimating ----------------------------------------------------------------------------------------------------
 
     def _specs(self, metrics: Metric | Iterable[Metric]) -> list[MetricSpec]:
-        single = isinstance(metrics, (str, MetricSpec)) or callable(metrics)
-        if not single and not isinstance(metrics, Iterable):
-            raise TypeError(f"metrics must be a name, a function or several of these, got {metrics!r}.")
-        asked = [metrics] if single else list(dict.fromkeys(metrics))  # type: ignore[arg-type]
-        if not asked:
-            raise ValueError("metrics is empty: name at least one metric, such as 'accuracy'.")
-        return [get_metric(each, len(self.classes_)) for each in asked]  # type: ignore[arg-type]
+        return model_specs(metrics, len(self.classes_))
 
     def _labeled_only(self, metrics: Metric | Iterable[Metric], groups: Any) -> list[MetricDraws]:
         rows, specs = self._rows, self._specs(metrics)
@@ -462,3 +483,14 @@ def _pinned(responsibilities: Floats, codes: NDArray[np.int64]) -> Floats:
     labeled = np.flatnonzero(codes >= 0)
     out[labeled] = np.eye(out.shape[1])[codes[labeled]]
     return out
+
+
+def model_specs(metrics: Metric | Iterable[Metric], n_classes: int) -> list[MetricSpec]:
+    """The specifications of one metric or several, each once."""
+    single = isinstance(metrics, (str, MetricSpec)) or callable(metrics)
+    if not single and not isinstance(metrics, Iterable):
+        raise TypeError(f"metrics must be a name, a function or several of these, got {metrics!r}.")
+    asked = [metrics] if single else list(dict.fromkeys(metrics))  # type: ignore[arg-type]
+    if not asked:
+        raise ValueError("metrics is empty: name at least one metric, such as 'accuracy'.")
+    return [get_metric(each, n_classes) for each in asked]  # type: ignore[arg-type]

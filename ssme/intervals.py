@@ -18,7 +18,8 @@ from ssme.posterior import LabelPosterior, draw_hard
 
 Floats = NDArray[np.float64]
 
-BLOCK_ELEMENTS = 2**22  # numbers in one block of draws
+BLOCK_ELEMENTS = 2**22  # numbers in one block of draws of two classes
+CLASSES_BLOCK_ELEMENTS = 2**24  # of more classes: the metrics go through them one by one, a part of the block each
 
 
 def draw_metrics(
@@ -54,7 +55,7 @@ def draw_metrics(
     point: Floats = np.full((len(specs), n_draws, n_models), np.nan)
     draws: Floats = np.full((len(specs), n_draws, n_models), np.nan)
     mass: Floats = np.empty(n_draws)
-    size = max(1, BLOCK_ELEMENTS // (n * (1 if n_classes == 2 else n_classes)))
+    size = max(1, BLOCK_ELEMENTS // n if n_classes == 2 else CLASSES_BLOCK_ELEMENTS // (n * n_classes))
     even = bool(np.all(weights == weights[0]))
     for start in range(0, n_draws, size):
         these = slice(start, min(start + size, n_draws))
@@ -112,19 +113,58 @@ def row_ranks(scores: Floats, codes: NDArray[np.int64], weights: Floats) -> NDAr
 
     Rows that differ only in the order of their classes or models are told apart by a second key.
     """
-    bits = _mix(scores.view(np.uint64) if scores.flags.c_contiguous else np.ascontiguousarray(scores).view(np.uint64))
-    by_model = _mix(bits.sum(axis=2, dtype=np.uint64))
-    first = by_model.sum(axis=1, dtype=np.uint64)
-    places = np.arange(1, bits[0].size + 1, dtype=np.uint64).reshape(bits.shape[1:]) * np.uint64(0x9E3779B97F4A7C15)
-    second = _mix(bits ^ places).sum(axis=(1, 2), dtype=np.uint64)
-    second += _mix(codes.astype(np.uint64)) + _mix(np.ascontiguousarray(weights).view(np.uint64))
+    first, second = row_keys(scores, codes, weights)
     rank = np.empty(len(codes), dtype=np.int64)
     rank[np.lexsort((second, first))] = np.arange(len(codes))
     return rank
 
 
-def _mix(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Finaliser of the SplitMix64 generator (Steele et al. 2014): neighbouring numbers become unlike ones."""
+def spread_ranks(scores: Floats, codes: NDArray[np.int64], weights: Floats) -> NDArray[np.int64]:
+    """Like :func:`row_ranks`, with rows of the same scores spread over the order: those of lowest rank are a sample.
+
+    The first of several rows of the same scores keeps its place, each other one goes where the hash of its scores and
+    its number among them says. Content alone decides, as there.
+
+    Examples
+    --------
+    >>> scores = np.repeat([[[0.2, 0.8]], [[0.6, 0.4]]], [900, 100], axis=0)
+    >>> lowest = spread_ranks(scores, np.full(1000, -1), np.ones(1000)) < 100
+    >>> bool(5 <= lowest[900:].sum() <= 15)
+    True
+    """
+    first, second = row_keys(scores, codes, weights)
+    order = np.lexsort((second, first))
+    starts = np.flatnonzero(np.r_[True, np.diff(first[order]) != 0])
+    copy = np.arange(len(order)) - np.repeat(starts, np.diff(np.r_[starts, len(order)]))
+    if copy.any():
+        number = np.empty(len(order), dtype=np.uint64)
+        number[order] = copy
+        with np.errstate(over="ignore"):
+            first = np.where(number > 0, hashed(first + number * np.uint64(0x9E3779B97F4A7C15)), first)
+        order = np.lexsort((second, first))
+    rank = np.empty(len(codes), dtype=np.int64)
+    rank[order] = np.arange(len(codes))
+    return rank
+
+
+def row_keys(
+    scores: Floats, codes: NDArray[np.int64], weights: Floats
+) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+    """Two hashes (n,) of the content of every row, by which :func:`row_ranks` sorts: the first one, then the second."""
+    bits = hashed(scores.view(np.uint64) if scores.flags.c_contiguous else np.ascontiguousarray(scores).view(np.uint64))
+    by_model = hashed(bits.sum(axis=2, dtype=np.uint64))
+    first = by_model.sum(axis=1, dtype=np.uint64)
+    places = np.arange(1, bits[0].size + 1, dtype=np.uint64).reshape(bits.shape[1:]) * np.uint64(0x9E3779B97F4A7C15)
+    second = hashed(bits ^ places).sum(axis=(1, 2), dtype=np.uint64)
+    second += hashed(codes.astype(np.uint64)) + hashed(np.ascontiguousarray(weights).view(np.uint64))
+    return first, second
+
+
+def hashed(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Each number (unsigned, 64 bits) as one that looks random.
+
+    Finaliser of the SplitMix64 generator (Steele et al. 2014): neighbouring numbers become unlike ones.
+    """
     with np.errstate(over="ignore"):
         x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
         x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

@@ -7,8 +7,8 @@ are computed when they are asked for.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,14 @@ EDGE = 1e-9
 LARGEST_TILT = 30.0
 
 
+class Node(Protocol):
+    """Responsibilities (n, K) by the number of a node, of all rows or of some."""
+
+    def __call__(self, j: int) -> Floats: ...
+
+    def take(self, rows: NDArray[np.int64]) -> Node: ...
+
+
 @dataclass(frozen=True, eq=False)
 class FixedNode:
     """The same responsibilities (n, K) at every node."""
@@ -32,16 +40,9 @@ class FixedNode:
     def __call__(self, j: int) -> Floats:
         return self.responsibilities
 
-
-@dataclass(frozen=True, eq=False)
-class SomeRows:
-    """Some rows of the responsibilities that another node gives."""
-
-    node: Callable[[int], Floats]
-    rows: NDArray[np.int64]
-
-    def __call__(self, j: int) -> Floats:
-        return self.node(j)[self.rows]
+    def take(self, rows: NDArray[np.int64]) -> FixedNode:
+        """The same of some of the rows."""
+        return FixedNode(self.responsibilities[rows])
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +51,7 @@ class LabelPosterior:
 
     Attributes
     ----------
-    node : callable
+    node : Node
         ``node(j)`` gives the responsibilities (n, K) of node j, before labeled rows are pinned.
     node_of : array (D,)
         The node of each draw, rising.
@@ -68,7 +69,7 @@ class LabelPosterior:
         Which classes occur at all; means over the classes leave out the others. All of them by default.
     """
 
-    node: Callable[[int], Floats]
+    node: Node
     node_of: NDArray[np.int64]
     codes: Codes
     votes: NDArray[np.int64]
@@ -84,7 +85,7 @@ class LabelPosterior:
 
     def subset(self, rows: NDArray[np.int64]) -> LabelPosterior:
         """The posterior of some of the rows."""
-        return replace(self, node=SomeRows(self.node, rows), codes=self.codes[rows], votes=self.votes[rows])
+        return replace(self, node=self.node.take(rows), codes=self.codes[rows], votes=self.votes[rows])
 
     def tilted(self, tilt: Floats, noise: Floats) -> LabelPosterior:
         """The same with further tilt (M,) and noise (D, M)."""
@@ -122,6 +123,7 @@ class DrawBlock:
         self._nodes, self._of, self._codes, self._votes, self._exists = nodes, of, codes, votes, exists
         self._labeled = np.flatnonzero(codes >= 0)
         self._binary = nodes.shape[2] == 2
+        self._columns: dict[int, Floats] = {}
         if self._binary:
             self._odds = _odds(nodes[:, :, 1]).T[:, of]
 
@@ -137,7 +139,7 @@ class DrawBlock:
         hit = before * factor
         shrink = (1.0 + before) / (1.0 + hit)
         hit /= 1.0 + hit
-        draws = TiltedDraws(self._nodes, self._of, self._codes, vote, hit, shrink, weights)
+        draws = TiltedDraws(self._nodes, self._of, self._codes, vote, hit, shrink, weights, self._columns)
         draws.exists = self._exists
         return draws
 
@@ -176,7 +178,9 @@ class TiltedDraws(LabelDraws):
         hit: Floats,
         shrink: Floats,
         weights: Floats | None,
+        columns: dict[int, Floats] | None = None,
     ) -> None:
+        self._columns = {} if columns is None else columns  # before the tilt: the same for every model
         self._nodes, self._of, self._vote, self._hit, self._shrink = nodes, of, vote, hit, shrink
         self._labeled = np.flatnonzero(codes >= 0)
         self._label = codes[self._labeled]
@@ -185,7 +189,9 @@ class TiltedDraws(LabelDraws):
 
     def column(self, k: int) -> Floats:
         """Label mass of class k, (n, B), a fresh array."""
-        mass = self._nodes[:, :, k].T[:, self._of] * self._shrink
+        if k not in self._columns:
+            self._columns[k] = np.ascontiguousarray(self._nodes[:, :, k].T)[:, self._of]
+        mass = self._columns[k] * self._shrink
         chosen = self._vote == k
         mass[chosen] = self._hit[chosen]
         mass[self._labeled] = (self._label == k)[:, None]

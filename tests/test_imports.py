@@ -22,13 +22,14 @@ FLOORS: dict[str, int] = {
     **dict.fromkeys(
         [
             *("_fitting", "_mixture", "_metric_bias", "_tables", "_labeled_only"),
-            *("decisions", "label_design", "prevalence", "shift"),
+            *("decisions", "label_design", "prevalence", "shift", "summaries"),
         ],
         2,
     ),
     "_questions": 3,
     "estimator": 4,
-    **dict.fromkeys(["baselines", "report", "inspection", "_console", "_options", "adapters", "plots"], 5),
+    **dict.fromkeys(["baselines", "partitioned", "report", "inspection"], 5),
+    **dict.fromkeys(["_console", "_options", "adapters", "plots"], 5),
     "study": 6,
     **dict.fromkeys(["demo", "_study_command", "_question_commands", "cli"], 7),
     "__main__": 8,

@@ -65,6 +65,10 @@ class PooledNodes:
     def __call__(self, j: int) -> Floats:
         return self.nodes.at(j, self.pooled)
 
+    def take(self, rows: NDArray[np.int64]) -> PooledNodes:
+        """The same at some of the rows."""
+        return PooledNodes(self.nodes, [log_scores[rows] for log_scores in self.pooled])
+
 
 @dataclass(frozen=True, eq=False)
 class Consensus:
