@@ -142,7 +142,7 @@ def run_em(
         roughness=np.array(roughness),
         n_iter=n_iter,
         converged=converged,
-        self_kernel_share=self_kernel_share(kernel, v),
+        self_kernel_share=self_kernel_share(kernel.log_own, v, log_total + np.log(v.sum()), leave_one_out),
     )
 
 
@@ -178,13 +178,15 @@ def log_likelihood(log_joint: Floats, log_total: Floats, codes: Codes, weights: 
     return float(weights[used] @ per_row[used])
 
 
-def self_kernel_share(kernel: KernelMatrix, weights: Floats) -> Floats:
-    """Share (n,) of the density at every row that is the row's own kernel; 1 for a row that stands alone."""
-    others = kernel.log_dot(weights[:, None], exclude_self=True)[:, 0]
-    with np.errstate(divide="ignore"):
-        own = np.log(weights) + kernel.log_own
-    share = np.zeros(len(weights))
-    np.exp(own - np.logaddexp(own, others), out=share, where=weights > 0)
+def self_kernel_share(log_own: float, weights: Floats, log_sums: Floats, leave_one_out: bool) -> Floats:
+    """Share (n,) of the density at every row that is the row's own kernel; 1 for a row that stands alone.
+
+    `log_sums` (n,) are the logs of all weighted kernels at the row, without the own one where that was left out.
+    """
+    share, used = np.zeros(len(weights)), weights > 0
+    own, log_sums = np.log(weights[used]) + log_own, log_sums[used]
+    total = np.logaddexp(own, log_sums) if leave_one_out else np.maximum(own, log_sums)  # sums may round, grids do
+    share[used] = np.exp(own - total)
     return share
 
 

@@ -29,7 +29,7 @@ DENSITIES = ("recalibrated", "kde")
 INITS = ("auto", "recalibrated", "mean-score")
 SPACES = ("joint", "pooled")
 NUMBERS = (
-    *(("n_draws", 2, int), ("max_exact_rows", 0, int), ("max_iter", 0, int)),
+    *(("n_draws", 2, int), ("max_exact_rows", 0, int), ("max_iter", 0, int), ("memory_budget", 1, int)),
     *(("tol", 0, float), ("unlabeled_weight", 0, float)),
 )
 MOST_LABELED = 50_000  # labels for the sharpness of the consensus and the biases of metrics; all count in metrics
@@ -202,7 +202,10 @@ def existing_classes(mean: Floats, codes: NDArray[np.int64], weights: Floats) ->
 
 def check_parameters(given: dict[str, Any]) -> None:
     """Parameters of the estimator that can be judged without data; raises ValueError naming the one that is wrong."""
-    for name, allowed in (("density", DENSITIES), ("space", SPACES)):
+    for name, allowed in (
+        *(("density", DENSITIES), ("space", SPACES)),
+        *(("kernel_dtype", ("float64", "float32")), ("backend", ("numpy", "torch"))),
+    ):
         if given[name] not in allowed:
             raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {given[name]!r}.")
     if isinstance(given["init"], str) and given["init"] not in INITS:

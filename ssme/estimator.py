@@ -37,6 +37,7 @@ from ssme._tables import to_frame, warn_coarse, warn_undefined
 from ssme._validation import check_level, check_scores, check_seed, effective_rows
 from ssme.consensus import PooledNodes, fit_bias, fit_consensus, systematic, votes_of
 from ssme.intervals import draw_metrics, row_ranks, spread_ranks
+from ssme.kernel_sums import DEFAULT_BUDGET
 from ssme.label_design import design_weights
 from ssme.metrics import MetricSpec, get_metric
 from ssme.posterior import FixedNode, LabelPosterior, Node
@@ -80,6 +81,13 @@ class SSME(Questions, ClassifierMixin, BaseEstimator):
         Most rounds of EM.
     tol : float, default=1e-6
         EM ends when no responsibility moves by more.
+    memory_budget : int, default=2**30
+        Bytes for the kernels between all pairs of rows (`density="kde"`). They are kept while they fit (8 n^2 bytes, up
+        to 11,585 rows by default) and computed anew in every round beyond.
+    kernel_dtype : {"float64", "float32"}, default="float64"
+        Floating-point type of the kernels; float32 gives log densities to about 1e-4 in half of the memory.
+    backend : {"numpy", "torch"}, default="numpy"
+        What computes the kernels. "torch" takes a CUDA device, or Apple's MPS with float32, where there is one.
     correct_bias : {"auto"} or bool, default="auto"
         Correct every model and metric by its labeled residual, shrunk; "auto" does so unless `density="kde"`.
     n_draws : int, default=100
@@ -143,6 +151,9 @@ class SSME(Questions, ClassifierMixin, BaseEstimator):
         leave_one_out: bool = False,
         max_iter: int = 1000,
         tol: float = 1e-6,
+        memory_budget: int = DEFAULT_BUDGET,
+        kernel_dtype: str = "float64",
+        backend: str = "numpy",
         correct_bias: str | bool = "auto",
         n_draws: int = 100,
         max_exact_rows: int = 50_000,
@@ -158,6 +169,9 @@ class SSME(Questions, ClassifierMixin, BaseEstimator):
         self.leave_one_out = leave_one_out
         self.max_iter = max_iter
         self.tol = tol
+        self.memory_budget = memory_budget
+        self.kernel_dtype = kernel_dtype
+        self.backend = backend
         self.correct_bias = correct_bias
         self.n_draws = n_draws
         self.max_exact_rows = max_exact_rows
@@ -334,7 +348,7 @@ class SSME(Questions, ClassifierMixin, BaseEstimator):
         """Log density (n,) of the mixture at the scores, in log-ratio space."""
         weights = density_weights(self._rows.weights, self._rows.codes, self.unlabeled_weight)
         bandwidth = self.bandwidth if self._mixture is None else self._mixture.bandwidth
-        return log_density(self._space(self._read_new(scores)), self._space(self._p), weights, bandwidth)
+        return log_density(self._space(self._read_new(scores)), self._space(self._p), weights, bandwidth, self._kernels)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -357,7 +371,12 @@ class SSME(Questions, ClassifierMixin, BaseEstimator):
             max_iter=self.max_iter,
             tol=self.tol,
             leave_one_out=self.leave_one_out,
+            kernels=self._kernels,
         )
+
+    @property
+    def _kernels(self) -> dict[str, Any]:
+        return {"memory_budget": self.memory_budget, "dtype": self.kernel_dtype, "backend": self.backend}
 
     def _start(self, p: Floats) -> Floats:
         if isinstance(self.init, str):

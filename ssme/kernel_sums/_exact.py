@@ -1,18 +1,28 @@
-"""Kernel sums from exponents, block by block, and the kernel matrix that is kept."""
+"""Kernel sums from exponents, tile by tile, and the kernel matrix that is kept."""
 
 from __future__ import annotations
+
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ssme.kernel_sums._grid import grid_log_sums
-from ssme.kernel_sums._points import BLOCK, DEFAULT_BUDGET, NO_WEIGHT, Points, check_weights, product
+from ssme.kernel_sums._points import BLOCK, DEFAULT_BUDGET, Points, check_budget, check_weights
+from ssme.kernel_sums._tiles import NumpySums
 
 Floats = NDArray[np.float64]
 
-_CUT = -300.0  # exponents under the row's largest that are told apart; times NO_WEIGHT still a normal number
-_DOUBTFUL = 1e-105  # a sum under this could be made of what was cut (n exp(-300) and n 1e-150, n up to 1e10)
-_SURE = 1e-80  # a sum over this makes doubtful ones not matter for the shares of the columns
+
+class ScaledSums(Protocol):
+    """What a backend does: kernel sums relative to a shift for every row."""
+
+    @property
+    def kept(self) -> bool:
+        """Whether the kernel matrix is held in memory."""
+
+    def sums(self, weights: Floats) -> tuple[Floats, Floats]:
+        """Shifts (q,), and sums (q, C) of exp(exponent - shift) times weights (n, C)."""
 
 
 def log_kernel_sums(
@@ -24,6 +34,9 @@ def log_kernel_sums(
     exclude_self: bool = False,
     exact_tails: bool = True,
     memory_budget: int = DEFAULT_BUDGET,
+    dtype: str = "float64",
+    backend: str = "numpy",
+    device: str | None = None,
 ) -> Floats:
     """Log of weighted Gaussian kernel sums.
 
@@ -37,13 +50,22 @@ def log_kernel_sums(
         Non-negative weights, one column per sum.
     bandwidth : array-like (d,) or float
         Standard deviation of the kernel in every dimension.
-    exclude_self : bool
+    exclude_self : bool, default=False
         `X` is `centers`, and each row's own kernel is left out.
-    exact_tails : bool
-        False: sums under 1e-105 of the row's nearest kernel may come out as any number under that while another column
-        is above 1e-80. The columns' shares of the row are not affected, and many columns cost one matrix product.
-    memory_budget : int
-        Bytes that temporaries may take, apart from the result.
+    exact_tails : bool, default=True
+        False: sums under 1e-105 (float32: 1e-15) of the row's nearest kernel may come out as any number under that
+        while another column is above 1e-80 (float32: 1e-8). The columns' shares of the row are not affected beyond
+        their last digits, and many columns cost one matrix product.
+    memory_budget : int, default=2**30
+        Bytes that the temporaries may take. Scaled copies of the rows, O((q + n) d), and the sums, O((q + n) C), come
+        on top; nothing grows with q n.
+    dtype : {"float64", "float32"}, default="float64"
+        Of the kernels. float32 gives the logs to about 1e-4, sums that it cannot hold are done in float64.
+    backend : {"numpy", "torch"}, default="numpy"
+        What computes. "torch" needs PyTorch.
+    device : str, optional
+        Of PyTorch ("cuda", "cuda:1", "mps", "cpu"). Default: CUDA where there is one; else, with float32, Apple's MPS
+        (which has no float64); else the CPU.
 
     Returns
     -------
@@ -52,21 +74,27 @@ def log_kernel_sums(
         from a grid of 64 steps per bandwidth: a kernel t bandwidths away is then off by at most about
         ``(t^2 + 1) / 32768``, relative.
 
+    Raises
+    ------
+    ValueError
+        Where shapes do not agree, or a number or a name cannot be used.
+    ImportError
+        Where PyTorch is asked for and not installed.
+
     Examples
     --------
     >>> log_kernel_sums([[0.0]], [[0.0], [1.0]], [[0.5], [0.5]], [1.0]).round(4).tolist()
     [[-1.138]]
     """
-    points = Points(X, centers, bandwidth, exclude_self)
+    budget = check_budget(memory_budget)
+    points = Points(X, centers, bandwidth, exclude_self, dtype)
     w = check_weights(weights, points.n)
+    kernels = _backend(points, budget, False, backend, device)
     if points.use_grid and not exclude_self:
         return grid_log_sums(points, w)
-    summed = _Summands(w)
-    out = np.empty((points.q, w.shape[1]))
-    for rows in points.blocks(memory_budget):
-        top, kernel = _scaled_kernel(points, rows)
-        out[rows] = _finish(points, summed, rows, top, product(kernel, summed.scaled), None, exact_tails)
-    return np.asarray(out + points.log_normalizer)
+    summed = _Summands(w, points)
+    shift, sums = kernels.sums(summed.scaled)
+    return _finish(points, summed, shift, sums, None, exact_tails)
 
 
 class KernelMatrix:
@@ -78,8 +106,11 @@ class KernelMatrix:
         Rows; each is a query and a centre.
     bandwidth : array-like (d,) or float
         Standard deviation of the kernel in every dimension.
-    memory_budget : int
-        Bytes. The matrix takes ``8 n^2``; where that is too much it is recomputed in blocks for every product.
+    memory_budget : int, default=2**30
+        Bytes. The matrix takes ``8 n^2`` (float32: ``4 n^2``); where that is too much it is recomputed in tiles for
+        every product.
+    dtype, backend, device
+        As for `log_kernel_sums`.
 
     Attributes
     ----------
@@ -95,15 +126,21 @@ class KernelMatrix:
     [[-0.92, -1.42], [-1.42, -0.92], [-13.42, -0.92]]
     """
 
-    def __init__(self, X: ArrayLike, bandwidth: ArrayLike, *, memory_budget: int = DEFAULT_BUDGET) -> None:
-        self._points = Points(X, X, bandwidth, True)
-        self._budget = memory_budget
+    def __init__(
+        self,
+        X: ArrayLike,
+        bandwidth: ArrayLike,
+        *,
+        memory_budget: int = DEFAULT_BUDGET,
+        dtype: str = "float64",
+        backend: str = "numpy",
+        device: str | None = None,
+    ) -> None:
+        budget = check_budget(memory_budget)
+        self._points = Points(X, X, bandwidth, True, dtype)
         self.n = self._points.n
-        self.kept = 8 * self.n**2 <= memory_budget and not self._points.use_grid
-        if self.kept:
-            self._kernel, self._top = np.empty((self.n, self.n)), np.empty(self.n)
-            for rows in self._points.blocks(memory_budget):
-                self._top[rows], _ = _scaled_kernel(self._points, rows, self._kernel[rows])
+        self._kernels = _backend(self._points, budget, not self._points.use_grid, backend, device)
+        self.kept = self._kernels.kept
 
     @property
     def log_own(self) -> float:
@@ -126,70 +163,62 @@ class KernelMatrix:
         w = check_weights(weights, self.n)
         if self._points.use_grid and not exclude_self:
             return grid_log_sums(self._points, w)
-        summed, own = _Summands(w), None if exclude_self else w
-        if self.kept:
-            sums = product(self._kernel, summed.scaled)
-            out = _finish(self._points, summed, slice(0, self.n), self._top, sums, own, exact_tails)
-        else:
-            out = np.empty(w.shape)
-            for rows in self._points.blocks(self._budget):
-                top, kernel = _scaled_kernel(self._points, rows)
-                sums = product(kernel, summed.scaled)
-                own_rows = None if own is None else own[rows]
-                out[rows] = _finish(self._points, summed, rows, top, sums, own_rows, exact_tails)
-        return np.asarray(out + self._points.log_normalizer)
+        summed = _Summands(w, self._points)
+        shift, sums = self._kernels.sums(summed.scaled)
+        return _finish(self._points, summed, shift, sums, None if exclude_self else w, exact_tails)
+
+
+def _backend(points: Points, memory_budget: int, keep: bool, backend: str, device: str | None) -> ScaledSums:
+    if backend == "numpy":
+        if device is not None:
+            raise ValueError(f"device={device!r} needs backend='torch'; NumPy computes on the CPU")
+        return NumpySums(points, memory_budget, keep)
+    if backend == "torch":
+        from ssme.kernel_sums._torch import TorchSums
+
+        return TorchSums(points, memory_budget, keep, device)
+    raise ValueError(f"backend must be 'numpy' or 'torch', got {backend!r}")
 
 
 class _Summands:
     """Weights (n, C), divided by each column's largest and rid of what no sum would show."""
 
-    def __init__(self, weights: Floats) -> None:
+    def __init__(self, weights: Floats, points: Points) -> None:
         self.weights = weights
         self.largest = weights.max(axis=0, initial=0.0)
         scaled = weights / np.where(self.largest > 0, self.largest, 1.0)
-        scaled[scaled < NO_WEIGHT] = 0.0
+        scaled[scaled < points.precision.no_weight] = 0.0
         self.scaled = scaled
 
 
-def _scaled_kernel(points: Points, rows: slice, out: Floats | None = None) -> tuple[Floats, Floats]:
-    """Largest exponent of every row in `rows`, and the kernels relative to it; an own kernel left out is exactly 0."""
-    exponents = points.exponents(np.arange(points.q)[rows], out=out)
-    top = exponents.max(axis=1)
-    top[np.isneginf(top)] = 0.0  # nothing but the own kernel, or all at infinite distance
-    exponents -= top[:, None]
-    np.maximum(exponents, _CUT, out=exponents)
-    np.exp(exponents, out=exponents)
-    points.set_own(exponents, np.arange(points.q)[rows], 0.0)
-    return top, exponents
-
-
 def _finish(
-    points: Points, summed: _Summands, rows: slice, top: Floats, sums: Floats, own: Floats | None, exact_tails: bool
+    points: Points, summed: _Summands, shift: Floats, sums: Floats, own: Floats | None, exact_tails: bool
 ) -> Floats:
-    """Logs (b, C) of the sums of scaled kernels; `own` are the weights of the rows' own kernels, if they count.
+    """Log sums (q, C) from sums of scaled kernels; `own` are the weights of the rows' own kernels, if they count.
 
     Doubtful sums, those that what was cut could have made, are done again unless the own kernel or, without
     `exact_tails`, another column drowns them.
     """
+    limits = points.precision
     with np.errstate(divide="ignore"):
-        scale = top[:, None] + np.log(summed.largest)
+        scale = shift[:, None] + np.log(summed.largest)
         out = np.log(sums) + scale
         own_log = None if own is None else np.log(own)
-    doubtful = (sums < _DOUBTFUL) & (summed.largest > 0)
+    doubtful = (sums < limits.doubtful) & (summed.largest > 0)
     if doubtful.any():
-        if own_log is not None:  # exp(-40) is under the last digit
-            doubtful &= own_log < scale + (np.log(_DOUBTFUL) + 40)
+        if own_log is not None:
+            doubtful &= own_log < scale + (np.log(limits.doubtful) + limits.drowned)
         if not exact_tails:
             best = (sums * summed.largest).max(axis=1)
             best = best if own is None else np.maximum(best, own.max(axis=1))
-            doubtful &= (best < _SURE * summed.largest.max())[:, None]
-        _redo(points, summed.weights, rows, doubtful, out)
-    return out if own_log is None else np.logaddexp(out, own_log)
+            doubtful &= (best < limits.sure * summed.largest.max())[:, None]
+        _redo(points, summed.weights, doubtful, out)
+    out = out if own_log is None else np.logaddexp(out, own_log)
+    return np.asarray(out + points.log_normalizer)
 
 
-def _redo(points: Points, weights: Floats, rows: slice, doubtful: NDArray[np.bool_], out: Floats) -> None:
+def _redo(points: Points, weights: Floats, doubtful: NDArray[np.bool_], out: Floats) -> None:
     """Replace doubtful entries of `out` by sums over the centres of positive weight, shifted by their largest term."""
-    index = np.arange(points.q)[rows]
     size = max(1, BLOCK // (8 * points.n))
     for c in np.flatnonzero(doubtful.any(axis=0)):
         use = np.flatnonzero(weights[:, c] > 0)
@@ -197,7 +226,7 @@ def _redo(points: Points, weights: Floats, rows: slice, doubtful: NDArray[np.boo
         todo = np.flatnonzero(doubtful[:, c])
         for start in range(0, len(todo), size):
             part = todo[start : start + size]
-            terms = points.exponents(index[part])[:, use]
+            terms = points.exponents(part)[:, use]
             terms += log_weights
             top = terms.max(axis=1, initial=-np.inf)
             finite = np.isfinite(top)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ssme.kernel_sums._points import GRID_REACH, GRID_STEPS, NO_WEIGHT, Points
+from ssme.kernel_sums._points import GRID_REACH, GRID_STEPS, PRECISIONS, Points
 
 Floats = NDArray[np.float64]
+
+_NO_WEIGHT = PRECISIONS["float64"].no_weight
 
 
 def grid_log_sums(points: Points, weights: Floats) -> Floats:
@@ -27,7 +29,7 @@ def grid_log_sums(points: Points, weights: Floats) -> Floats:
         counts = np.asarray(
             np.bincount(left, w * (1 - share), size) + np.bincount(left + 1, w * share, size), np.float64
         )
-        counts[counts < NO_WEIGHT] = 0.0
+        counts[counts < _NO_WEIGHT] = 0.0
         sums = np.convolve(counts, taps)
         near = sums > 1e-190
         logs = np.empty(len(nodes))

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ssme._em import e_step, run_em, self_kernel_share
+from ssme._em import e_step, run_em
 from ssme.kernel_sums import KernelMatrix, naive_log_kernel_sums
 
 
@@ -239,11 +239,14 @@ def test_no_rounds_no_weight_for_unlabeled_rows_and_rows_without_weight() -> Non
     assert weightless.self_kernel_share[3] == 0
 
 
-def test_self_kernel_share_is_the_definition() -> None:
-    X, _, _ = case(n=30)
+@pytest.mark.parametrize("leave_one_out", [False, True])
+def test_self_kernel_share_is_the_definition(leave_one_out: bool) -> None:
+    X, labels, start = case(n=30)
     v = np.random.default_rng(0).random(30)
+    v[4] = 0.0
     kernel = np.exp(-0.5 * ((X[:, None] - X[None]) / 0.5) ** 2).prod(axis=2)
-    np.testing.assert_allclose(self_kernel_share(KernelMatrix(X, 0.5), v), v / (kernel @ v))
+    em = run_em(KernelMatrix(X, 0.5), labels, start, sample_weight=v, max_iter=5, leave_one_out=leave_one_out)
+    np.testing.assert_allclose(em.self_kernel_share, v / (kernel @ v))
 
 
 def test_the_callers_arrays_are_left_alone() -> None:
