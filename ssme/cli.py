@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from ssme import _options as o
-from ssme import _question_commands, _study_command, report
+from ssme import _question_commands, _report_command, _study_command, report
 from ssme._console import EXIT_BAD_INPUT, collected_warnings, exit_codes, progress, put, say, show, write_table
 
 if TYPE_CHECKING:
@@ -274,6 +274,7 @@ def demo(
 
 _question_commands.register(app)
 _study_command.register(app)
+_report_command.register(app)
 
 
 def main() -> None:
