@@ -17,7 +17,7 @@ help:
 	@echo "make demo       seven classifiers, twenty labels: estimates with intervals beside the truth"
 	@echo "make test       ruff, mypy, tests, doctests, coverage"
 	@echo "make test-core  the tests of ssme against an installed wheel, without torch"
-	@echo "make test-zoo   the tests of ssl_zoo, which need torch, and those of the metrics against torchmetrics"
+	@echo "make test-zoo   the tests that need torch: ssl_zoo, the adapters, the metrics against torchmetrics"
 	@echo "make slow       the tests that take minutes"
 	@echo "make lint       ruff and mypy alone"
 	@echo "make clean      remove the environments and what tests and builds left behind"
@@ -58,11 +58,11 @@ test-core:
 $(VENV_ZOO)/.zoo.stamp: pyproject.toml
 	@echo "Installing torch and the rest into $(VENV_ZOO); this takes minutes and some gigabytes the first time."
 	test -x $(ZOO)/python || $(PYTHON) -m venv $(VENV_ZOO)
-	$(ZOO)/python -m pip install --quiet --editable ".[dev,zoo]" torchmetrics
+	$(ZOO)/python -m pip install --quiet --editable ".[dev,zoo,hf]" torchmetrics
 	touch $@
 
 test-zoo: $(VENV_ZOO)/.zoo.stamp
-	$(TEST_ENV) $(ZOO)/pytest tests/zoo ssl_zoo tests/ssme/test_metrics_exact.py $(PYTEST_ARGS)
+	$(TEST_ENV) $(ZOO)/pytest tests/zoo tests/adapters ssl_zoo tests/ssme/test_metrics_exact.py "tests/test_docs.py::test_snippets_run[hugging-face.md]" $(PYTEST_ARGS)
 
 clean:
 	rm -rf $(VENV) $(VENV_CORE) $(VENV_ZOO) .venv-ci build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage htmlcov

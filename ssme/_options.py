@@ -31,6 +31,21 @@ ARGUMENTS = {
     "n_draws": "--draws",
     "row_ids": "the id",
     "model_names": "the names of the models",
+    "data": "--data",
+    "text_column": "--text",
+    "text_pair_column": "--text-pair",
+    "image_column": "--image",
+    "label_mapping": "--label-mapping",
+    "candidate_labels": "--candidate-labels",
+    "hypothesis_template": "--template",
+    "missing": "--missing",
+    "batch_size": "--batch-size",
+    "max_length": "--max-length",
+    "device": "--device",
+    "dtype": "--dtype",
+    "cache_dir": "--cache",
+    "allow_pickle=True": "--allow-pickle",
+    "trust_remote_code=True": "--trust-remote-code",
 }
 
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from ssme import _collect_command, _question_commands, _report_command, _study_command, report
 from ssme import _options as o
-from ssme import _question_commands, _report_command, _study_command, report
 from ssme._console import EXIT_BAD_INPUT, collected_warnings, exit_codes, progress, put, say, show, write_table
 
 if TYPE_CHECKING:
@@ -272,6 +272,7 @@ def demo(
     )
 
 
+_collect_command.register(app)
 _question_commands.register(app)
 _study_command.register(app)
 _report_command.register(app)

@@ -17,6 +17,7 @@ from ssme.cli import app
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 CHECKER = doctest.OutputChecker()
+NEEDS = {"hugging-face.md": "transformers"}  # pages whose snippets need an extra
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
@@ -62,7 +63,10 @@ def check_shell(block: Block, page: Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
 def test_snippets_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if page.name in NEEDS:
+        pytest.importorskip(NEEDS[page.name], reason=f"the snippets of {page.name} need {NEEDS[page.name]}")
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SSME_CACHE", str(tmp_path / "cache"))
     names: dict[str, object] = {"__name__": "snippet"}
     for block in blocks(page):
         if block.language == "python":
