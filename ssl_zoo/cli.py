@@ -1,4 +1,4 @@
-"""The command line: list, train, eval, export, sweep.
+"""The command line: list, train, eval, export, sweep, curves.
 
 Exit codes: 0 all went well, 1 the input is at fault (one sentence on stderr), 2 the command was used wrongly, 3 a fault
 of the program (``--debug`` shows its traceback), 128 + n stopped by signal n and saved (130 after Ctrl-C, 143 after
@@ -267,6 +267,37 @@ def _run_bar(*, quiet: bool) -> Iterator[Callable[[int, int], None] | None]:
     with Progress(*columns, console=console) as bar:
         task = bar.add_task("", total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+@app.command()
+@_exit_codes
+def curves(
+    scores: Annotated[list[Path], typer.Argument(help="Score files of all models.", show_default=False)],
+    models: Annotated[Path, typer.Option(help="Table (csv, parquet): model or run, algorithm, x or r, seed.")],
+    labels: Annotated[Path | None, typer.Option(help="File with the few labels; by default those of SCORES.")] = None,
+    diagnostics: Annotated[Path | None, typer.Option(help="Diagnostics by run and epoch, for masking.")] = None,
+    truth: Annotated[Path | None, typer.Option(help="File with all labels, to compare with.")] = None,
+    out: Annotated[Path, typer.Option(help="Folder for tables and figures.")] = Path("curves"),
+    metrics: Annotated[str, typer.Option(help="Metrics with commas between them.")] = "accuracy",
+    factor: Annotated[str | None, typer.Option(help="Column with its values, or which of several factors.")] = None,
+    unordered: Annotated[bool, typer.Option("--unordered", help="The factor has no order.")] = False,
+    level: Annotated[float, typer.Option(help="Level of the intervals.")] = 0.9,
+    deltas: Annotated[str, typer.Option(help="delta_g,delta_w,delta_b: losses that are tolerated.")] = "0,0,0",
+    margin: Annotated[float, typer.Option(help="Points of accuracy that count as about equal (masking).")] = 3.0,
+    over_seeds: Annotated[bool, typer.Option("--over-seeds", help="Intervals over seeds that could be drawn.")] = False,
+    draws: Annotated[int, typer.Option(help="Posterior draws.", min=20)] = 200,
+    seed: Annotated[int, typer.Option(help="Of every random draw.", min=0)] = 0,
+    figure: Annotated[bool, typer.Option("--figure/--no-figure", help="Draw the curves (needs matplotlib).")] = True,
+    debug: Debug = False,
+) -> None:
+    """Robustness curves of a sweep from few labels: estimates with intervals, ranking and verdicts."""
+    from ssl_zoo.curves._command import read_deltas, run_curves
+
+    options = {"factor": factor, "ordered": not unordered, "level": level, "margin": margin, "over_seeds": over_seeds}
+    asked = [part.strip() for part in metrics.split(",") if part.strip()]
+    words = run_curves(scores, labels, models, out, diagnostics=diagnostics, truth=truth, figure=figure, metrics=asked,
+                       n_draws=draws, random_state=seed, deltas=read_deltas(deltas), **options)  # fmt: skip
+    typer.echo(words)
 
 
 def _in_words(metrics: dict[str, Any]) -> str:

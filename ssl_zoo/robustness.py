@@ -99,6 +99,42 @@ def curve_metrics(
     return CurveMetrics(**values, p_value=_p_value(a))
 
 
+def metrics_of_curves(
+    x: ArrayLike, acc: ArrayLike, *, tolerance: float = 0.0, ordered: bool = True
+) -> dict[str, Floats]:
+    """Metrics of many curves over the same points at once, such as posterior draws of one curve.
+
+    Parameters
+    ----------
+    x : array-like (n,)
+        Values of the factor, as in `curve_metrics`.
+    acc : array-like (..., n)
+        A curve in the last axis. A curve with a NaN has NaN metrics.
+    tolerance, ordered
+        As in `curve_metrics`.
+
+    Returns
+    -------
+    dict of array (...)
+        r_slope, gm, wad, bad and p_ad_nonneg; gm alone for a factor without an order.
+
+    Examples
+    --------
+    >>> found = metrics_of_curves([0, 0.5, 1], [[0.7, 0.6, 0.6], [0.7, 0.7, 0.8]])
+    >>> found["r_slope"].round(3).tolist(), found["p_ad_nonneg"].tolist()
+    ([-0.1, 0.1], [0.5, 1.0])
+    """
+    a = np.asarray(acc, dtype=np.float64)
+    if a.ndim < 1 or a.shape[-1] < 2:
+        raise ValueError(f"acc has the shape {a.shape}; a curve in its last axis needs at least 2 points")
+    if tolerance < 0:
+        raise ValueError(f"tolerance must be 0 or more; got {tolerance}")
+    points = _check_factor(x, a.shape[-1]) if ordered else np.arange(a.shape[-1], dtype=np.float64)
+    found = _ordered_metrics(points, a, tolerance) if ordered else {"gm": _magnitude(a)}
+    broken = ~np.isfinite(a).all(axis=-1)
+    return {name: np.where(broken, np.nan, values) for name, values in found.items()}
+
+
 def magnitude(acc: ArrayLike) -> float:
     """GM alone: the sum of absolute deviations from the mean, for factors with or without an order.
 

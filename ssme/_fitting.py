@@ -28,6 +28,7 @@ Floats = NDArray[np.float64]
 DENSITIES = ("recalibrated", "kde")
 INITS = ("auto", "recalibrated", "mean-score")
 SPACES = ("joint", "pooled")
+CONSENSUS = ("mean", "discriminant")
 NUMBERS = (
     *(("n_draws", 2, int), ("max_exact_rows", 0, int), ("max_iter", 0, int), ("memory_budget", 1, int)),
     *(("tol", 0, float), ("unlabeled_weight", 0, float)),
@@ -203,7 +204,7 @@ def existing_classes(mean: Floats, codes: NDArray[np.int64], weights: Floats) ->
 def check_parameters(given: dict[str, Any]) -> None:
     """Parameters of the estimator that can be judged without data; raises ValueError naming the one that is wrong."""
     for name, allowed in (
-        *(("density", DENSITIES), ("space", SPACES)),
+        *(("density", DENSITIES), ("space", SPACES), ("consensus", CONSENSUS)),
         *(("kernel_dtype", ("float64", "float32")), ("backend", ("numpy", "torch"))),
     ):
         if given[name] not in allowed:

@@ -67,6 +67,9 @@ class SSME(Questions, ClassifierMixin, BaseEstimator):
         What gives the probability of a label given the scores.
     score_type : {"probability", "logit"}, default="probability"
         What the scores are. A :class:`~ssme.ScoreTable` says so itself.
+    consensus : {"mean", "discriminant"}, default="mean"
+        How the models are pooled. "discriminant" is for models of one family that share their errors, as those of a
+        sweep: clusters of their joint scores come beside the mean (docs/robustness-curves.md).
     init : {"auto", "recalibrated", "mean-score"} or array (n, K), default="auto"
         Start of EM (`density="kde"`); "auto" is "mean-score", as published.
     space : {"joint", "pooled"}, default="joint"
@@ -144,6 +147,7 @@ class SSME(Questions, ClassifierMixin, BaseEstimator):
         *,
         density: str = "recalibrated",
         score_type: str = "probability",
+        consensus: str = "mean",
         init: str | ArrayLike = "auto",
         space: str = "joint",
         bandwidth: str | float | ArrayLike = "isj",
@@ -162,6 +166,7 @@ class SSME(Questions, ClassifierMixin, BaseEstimator):
     ) -> None:
         self.density = density
         self.score_type = score_type
+        self.consensus = consensus
         self.init = init
         self.space = space
         self.bandwidth = bandwidth
@@ -230,7 +235,10 @@ class SSME(Questions, ClassifierMixin, BaseEstimator):
         self._seed = int(check_random_state(check_seed(self.random_state)).randint(2**31 - 1))
         self.classes_, self.model_names_ = rows.classes, rows.model_names
         teach = only_some_labeled(rows.codes, self._rank)
-        self._consensus = fit_consensus(p, teach, rows.weights, rows.of_labels, self._sample, self.n_draws)
+        discriminant = self.consensus == "discriminant"
+        self._consensus = fit_consensus(
+            p, teach, rows.weights, rows.of_labels, self._sample, self.n_draws, discriminant=discriminant
+        )
         self._mixture = self._fit_mixture() if self.density == "kde" else None
         em = self._mixture.em if self._mixture is not None else None
         self.n_iter_, self.converged_ = (max(em.n_iter, 1), em.converged) if em is not None else (1, True)
@@ -277,22 +285,27 @@ class SSME(Questions, ClassifierMixin, BaseEstimator):
             Columns metric, model, group, estimate, lower, upper, level, n_labeled, n_unlabeled, method, flags.
         """
         level = check_level(level)
-        found = self.posterior_draws(metrics, groups=groups)
-        if labeled_only:
-            found += self._labeled_only(metrics, groups)
+        found = self.posterior_draws(metrics, groups=groups, labeled_only=labeled_only)
         warn_coarse(found, level, stacklevel=3)
         frames = [to_frame(each, level, self.model_names_) for each in found]
         return pd.concat(frames, ignore_index=True)
 
     def posterior_draws(
-        self, metrics: Metric | Iterable[Metric] = ("accuracy",), *, groups: Any = None
+        self,
+        metrics: Metric | Iterable[Metric] = ("accuracy",),
+        *,
+        groups: Any = None,
+        labeled_only: bool = False,
     ) -> list[MetricDraws]:
         """Joint posterior draws of metrics: one record for each metric and group, the whole ("all") first.
 
+        Row d of ``draws`` (D, M) is one state of what is not known, for all models: a function of several models, such
+        as a difference or a slope over models, is drawn by applying it to every row.
+
         Parameters
         ----------
-        metrics, groups
-            As in :meth:`estimate`.
+        metrics, groups, labeled_only
+            As in :meth:`estimate`; the records of the labels alone come last.
 
         Returns
         -------
@@ -330,7 +343,7 @@ class SSME(Questions, ClassifierMixin, BaseEstimator):
                 out[i].append(self._record(spec, name, members, point, draws, method, flags))
         records = [each for of_metric in out for each in of_metric]
         warn_undefined(records, stacklevel=3)
-        return records
+        return records + self._labeled_only(metrics, groups) if labeled_only else records
 
     def predict_proba(self, scores: Any) -> Floats:
         """P(class) (n, K) of rows, new or fitted, given their scores; no label is pinned."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ._bias import ModelBias, hit_covariance, model_bias, tilt_for_shift
+from ._discriminant import DiscriminantPool, discriminant_pool
 from ._pool import (
     Pool,
     agreement_with_others,
@@ -27,7 +29,7 @@ Codes = NDArray[np.int64]
 class ConsensusNodes:
     """Equally weighted draws of the consensus, sorted: pool, log temperature and offset of each, all (D,)."""
 
-    pools: list[Pool]
+    pools: Sequence[Pool | DiscriminantPool]
     pool_of: NDArray[np.int64]
     log_temperature: Floats
     offset: Floats
@@ -92,11 +94,19 @@ class Consensus:
 
 
 def fit_consensus(
-    p: Floats, codes: Codes, weights: Floats, of_labels: Floats, sample: NDArray[np.int64], n_draws: int
+    p: Floats,
+    codes: Codes,
+    weights: Floats,
+    of_labels: Floats,
+    sample: NDArray[np.int64],
+    n_draws: int,
+    *,
+    discriminant: bool = False,
 ) -> Consensus:
     """Fit to probabilities (n, M, K), class codes (n,) with -1 = unlabeled, weights (n,) of rows and of labels.
 
-    What needs no labels is computed on the rows in `sample`.
+    What needs no labels is computed on the rows in `sample`. With `discriminant` the clusters of the joint scores are a
+    pool beside the means of the models.
     """
     n_classes = p.shape[2]
     labeled = np.flatnonzero(codes >= 0)
@@ -106,7 +116,10 @@ def fit_consensus(
     confidence = float(np.average(q.max(axis=2).mean(axis=1), weights=w))
     clues = Clues(agreement, confidence, independent_accuracy(votes, n_classes, w), dependence(q, votes, w))
     shares = vote_shares(votes, n_classes)
-    pools = consensus_pools(q, votes, w)
+    pools: list[Pool | DiscriminantPool] = [*consensus_pools(q, votes, w)]
+    clusters = discriminant_pool(q, shares, w) if discriminant else None
+    if clusters is not None:
+        pools = [*(replace(pool, weight=pool.weight * (1.0 - clusters.weight)) for pool in pools), clusters]
     prior, posterior, evidence = [], [], []
     for pool in pools:
         log_scores, at_labels = pool.log_scores(q), pool.log_scores(p[labeled])
@@ -136,7 +149,9 @@ def systematic(weight: Floats, n_draws: int) -> NDArray[np.int64]:
     return np.minimum(np.searchsorted(edges, (np.arange(n_draws) + 0.5) / n_draws), len(weight) - 1)
 
 
-def _draw(pools: list[Pool], nodes: list[Nodes], share: Floats, n_draws: int, turn: float) -> ConsensusNodes:
+def _draw(
+    pools: Sequence[Pool | DiscriminantPool], nodes: list[Nodes], share: Floats, n_draws: int, turn: float
+) -> ConsensusNodes:
     """Draw from the nodes of all pools; turn is the sign of the offset that favours the more frequent class."""
     pool_of = np.concatenate([np.full(len(each.weight), i) for i, each in enumerate(nodes)])
     g = np.concatenate([each.log_temperature for each in nodes])
