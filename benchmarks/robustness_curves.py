@@ -7,8 +7,8 @@ algorithm, x or r, seed). A draw takes all test rows, or `--rows` of them at ran
 labels; the larger budget keeps the labels of the smaller one. The truth is the curve of all test rows with all labels.
 Methods: the joint fit of all models, with the discriminant consensus and with the mean of the models alone; one fit for
 each algorithm (`--blocks`); the labeled rows alone; and all labels of the drawn rows, which no method can be expected
-to beat. DIR gets errors.csv (a line for each draw, method and measure, written when it is there: what is there is not done
-again) and report.md.
+to beat. DIR gets errors.csv (a line for each draw, method and measure, written when it is there: what is there is not
+done again) and report.md.
 """
 
 from __future__ import annotations
@@ -176,9 +176,8 @@ def report(lines: pd.DataFrame) -> str:
     for row in table.itertuples():
         sign = "" if np.isnan(row.sign) else f"{row.sign:.2f} of {row.steep}"
         what = f"| {row.dataset} | {row.n_rows} | {row.metric} | {row.measure} | {row.n_labeled} | {row.fit} | "
-        out.append(
-            f"{what}{row.error:.4f} | {row.ratio:.2f} | {row.covered:.2f} | {row.width:.3f} | {sign} | {row.seconds:.1f} |"
-        )
+        what += f"{row.error:.4f} | {row.ratio:.2f} | {row.covered:.2f} | {row.width:.3f} | "
+        out.append(f"{what}{sign} | {row.seconds:.1f} |")
     return "\n".join(out) + "\n"
 
 
