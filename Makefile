@@ -16,7 +16,7 @@ TEST_ENV := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 help:
 	@echo "make demo       seven classifiers, twenty labels: estimates with intervals beside the truth"
 	@echo "make test       ruff, mypy, tests, doctests, coverage"
-	@echo "make test-core  the tests of ssme against an installed wheel, without torch"
+	@echo "make test-core  command line and estimator as an installed wheel with nothing but its own dependencies"
 	@echo "make test-zoo   the tests that need torch: ssl_zoo, the adapters, the metrics against torchmetrics"
 	@echo "make slow       the tests that take minutes"
 	@echo "make lint       ruff and mypy alone"
@@ -51,9 +51,9 @@ slow: $(VENV)/.dev.stamp
 test-core:
 	rm -rf $(VENV_CORE)
 	$(PYTHON) -m venv $(VENV_CORE)
-	$(CORE)/python -m pip install --quiet ".[dev]"
+	$(CORE)/python -m pip install --quiet . pytest pytest-timeout hypothesis
 	cd $(VENV_CORE) && bin/python -c "from importlib.util import find_spec as f; import ssme; print('tested:', ssme.__file__); assert f('torch') is None, 'torch is installed here'"
-	$(TEST_ENV) $(CORE)/pytest tests/ssme tests/test_imports.py $(PYTEST_ARGS)
+	$(TEST_ENV) $(CORE)/pytest tests/test_imports.py tests/ssme/test_cli.py tests/ssme/test_demo.py tests/ssme/test_estimator.py $(PYTEST_ARGS)
 
 $(VENV_ZOO)/.zoo.stamp: pyproject.toml
 	@echo "Installing torch and the rest into $(VENV_ZOO); this takes minutes and some gigabytes the first time."
