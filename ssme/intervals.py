@@ -61,14 +61,14 @@ def draw_metrics(
         these = slice(start, min(start + size, n_draws))
         numbers = range(these.start, these.stop)
         block = posterior.block(these)
-        bootstrap = np.stack([_bootstrap_weights(weights, rank, seed, d) for d in numbers], axis=1)
+        bootstrap = _columns([_bootstrap_weights(weights, rank, seed, d) for d in numbers])
         mass[these] = bootstrap.sum(axis=0)
         fixed = None if even else np.repeat(weights[:, None], len(numbers), axis=1)
         uniform = repeats = None
         if posterior.hard or functions:
-            uniform = np.stack([_generator(seed, d, 2).random((n,))[rank] for d in numbers], axis=1)
+            uniform = _columns([_generator(seed, d, 2).random((n,))[rank] for d in numbers])
         if functions:
-            repeats = np.stack([_repeats(weights, rank, seed, d) for d in numbers], axis=1)
+            repeats = _columns([_repeats(weights, rank, seed, d) for d in numbers])
         tilt = posterior.tilt + np.zeros((len(numbers), 1))
         for m in range(n_models):
             if m == 0 or not alike:  # else every model sees the labels that were drawn for the first
@@ -85,6 +85,11 @@ def draw_metrics(
     half = np.random.default_rng([seed, 4]).standard_gamma(0.5, size=(n_draws, 2))
     found = [with_jeffreys(draws[i], mass, half) if spec.share_of_rows else draws[i] for i, spec in enumerate(specs)]
     return [centered(spec, point[i], found[i]) for i, spec in enumerate(specs)]
+
+
+def _columns(vectors: Sequence[Floats]) -> Floats:
+    """Vectors (n,) as the columns of an array, turned at once: writing them one by one strides through memory."""
+    return np.ascontiguousarray(np.stack(vectors).T)
 
 
 def with_jeffreys(draws: Floats, mass: Floats, half: Floats) -> Floats:

@@ -22,6 +22,7 @@ of SGD via disagreement; for confidence: Guillory et al. (2021), Predicting with
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -99,8 +100,10 @@ class TemperaturePrior:
 def responsibilities(log_scores: Floats, log_temperature: float, offset: float) -> Floats:
     """P(class) (n, K) of the consensus at one node."""
     if log_scores.shape[1] == 2:
-        second = expit(np.exp(log_temperature) * (log_scores[:, 1] - log_scores[:, 0]) + offset)
-        return np.stack([1.0 - second, second], axis=1)
+        both = np.empty(log_scores.shape)
+        both[:, 1] = expit(np.exp(log_temperature) * (log_scores[:, 1] - log_scores[:, 0]) + offset)
+        np.subtract(1.0, both[:, 1], out=both[:, 0])
+        return both
     out = np.exp(np.exp(log_temperature) * log_scores)  # the best class has log score 0: no overflow
     out /= out.sum(axis=1, keepdims=True)
     return out
@@ -112,12 +115,22 @@ def implied_accuracy(log_scores: Floats, shares: Floats, weights: Floats, log_te
     return float(np.average(implied, weights=weights))
 
 
+def _implied_accuracy_of(log_scores: Floats, shares: Floats, weights: Floats) -> Callable[[float], float]:
+    """Implied accuracy as a function of the log temperature; what does not depend on it is computed once."""
+    if log_scores.shape[1] > 2:
+        return lambda log_temperature: implied_accuracy(log_scores, shares, weights, log_temperature)
+    share, gap = weights / weights.sum(), log_scores[:, 1] - log_scores[:, 0]
+    of_first, more = share @ shares[:, 0], share * (shares[:, 1] - shares[:, 0])
+    return lambda log_temperature: float(of_first + more @ expit(np.exp(log_temperature) * gap))
+
+
 def temperature_for(log_scores: Floats, shares: Floats, target: float, weights: Floats) -> float:
     """Log temperature at which the consensus implies the mean accuracy `target` for models that vote as in shares."""
     low, high = RANGE
+    implied = _implied_accuracy_of(log_scores, shares, weights)
     for _ in range(BISECTIONS):
         middle = (low + high) / 2
-        if implied_accuracy(log_scores, shares, weights, middle) < target:
+        if implied(middle) < target:
             low = middle
         else:
             high = middle

@@ -91,6 +91,9 @@ class LabelDraws:
         classes = range(self.n_classes)
         if weights is None or weights is self.weights:
             return np.stack([self.mass(k).sum(axis=0) for k in classes])
+        if self.n_classes == 2:
+            second = np.einsum("nd,nd->d", self.column(1), weights)
+            return np.stack([weights.sum(axis=0) - second, second])
         return np.stack([np.einsum("nd,nd->d", self.column(k), weights) for k in classes])
 
 
