@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from ssme import _collect_command, _question_commands, _report_command, _study_command, report
+from ssme import _collect_command, _doctor_command, _question_commands, _report_command, _study_command, report
 from ssme import _options as o
 from ssme._console import EXIT_BAD_INPUT, collected_warnings, exit_codes, progress, put, say, show, write_table
 
@@ -276,6 +276,7 @@ _collect_command.register(app)
 _question_commands.register(app)
 _study_command.register(app)
 _report_command.register(app)
+_doctor_command.register(app)
 
 
 def main() -> None:

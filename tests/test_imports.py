@@ -30,14 +30,15 @@ FLOORS: dict[str, int] = {
     "estimator": 4,
     **dict.fromkeys(["baselines", "partitioned", "report", "inspection"], 5),
     **dict.fromkeys(["_console", "_options", "adapters", "plots"], 5),
-    **dict.fromkeys(["study", "html_report"], 6),
+    **dict.fromkeys(["study", "html_report", "_doctor", "labeling_app"], 6),
     **dict.fromkeys(["demo", "_collect_command", "_study_command", "_question_commands", "_report_command", "cli"], 7),
+    **dict.fromkeys(["_doctor_command", "_app_command"], 7),
     "__main__": 8,
 }
 APART = {0, 2}  # on these floors modules do not import each other
 ARRAYS_ONLY = {name for name, floor in FLOORS.items() if floor == 0} - {"_format"}
 # Imported inside functions only.
-LATE = {"torch", "matplotlib", "KDEpy", "pyarrow", "transformers", "datasets", "plotly", "jinja2"}
+LATE = {"torch", "matplotlib", "KDEpy", "pyarrow", "transformers", "datasets", "plotly", "jinja2", "streamlit"}
 STANDARD = set(sys.stdlib_module_names)
 
 
