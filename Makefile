@@ -3,15 +3,17 @@ PYTHON ?= python3
 VENV ?= .venv
 VENV_CORE ?= .venv-core
 VENV_ZOO ?= .venv-zoo
+VENV_DOCS ?= .venv-docs
 BIN := $(VENV)/bin
 CORE := $(VENV_CORE)/bin
 ZOO := $(VENV_ZOO)/bin
+DOCS := $(VENV_DOCS)/bin
 PYTEST_ARGS ?=
 
 # One thread a process: the arrays of the tests are small, and threads that wait for each other only cost time.
 TEST_ENV := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 
-.PHONY: help demo test test-core test-zoo slow lint clean
+.PHONY: help demo test test-core test-zoo slow lint docs clean
 
 help:
 	@echo "make demo       seven classifiers, twenty labels: estimates with intervals beside the truth"
@@ -20,6 +22,7 @@ help:
 	@echo "make test-zoo   the tests that need torch: ssl_zoo, the adapters, the metrics against torchmetrics"
 	@echo "make slow       the tests that take minutes"
 	@echo "make lint       ruff and mypy alone"
+	@echo "make docs       the documentation as a site in site/; warnings are errors, the gallery is executed"
 	@echo "make clean      remove the environments and what tests and builds left behind"
 
 $(VENV)/.core.stamp: pyproject.toml
@@ -64,6 +67,15 @@ $(VENV_ZOO)/.zoo.stamp: pyproject.toml
 test-zoo: $(VENV_ZOO)/.zoo.stamp
 	$(TEST_ENV) $(ZOO)/pytest tests/zoo tests/adapters ssl_zoo tests/ssme/test_metrics_exact.py "tests/test_docs.py::test_snippets_run[hugging-face.md]" $(PYTEST_ARGS)
 
+$(VENV_DOCS)/.docs.stamp: pyproject.toml
+	@echo "Installing into $(VENV_DOCS); this takes a minute the first time."
+	test -x $(DOCS)/python || $(PYTHON) -m venv $(VENV_DOCS)
+	$(DOCS)/python -m pip install --quiet --editable ".[docs]"
+	touch $@
+
+docs: $(VENV_DOCS)/.docs.stamp
+	$(TEST_ENV) NO_MKDOCS_2_WARNING=1 $(DOCS)/python -m mkdocs build --strict --clean
+
 clean:
-	rm -rf $(VENV) $(VENV_CORE) $(VENV_ZOO) .venv-ci build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage htmlcov
+	rm -rf $(VENV) $(VENV_CORE) $(VENV_ZOO) $(VENV_DOCS) .venv-ci site build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage htmlcov
 	find ssme tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +

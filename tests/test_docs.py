@@ -5,6 +5,8 @@ from __future__ import annotations
 import doctest
 import re
 import shlex
+import subprocess
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -109,3 +111,23 @@ def test_architecture_names_the_modules_that_are_there() -> None:
 def test_no_path_of_a_machine() -> None:
     for page in [*PAGES, ROOT / "CHANGELOG.md", ROOT / "Makefile", ROOT / "pyproject.toml"]:
         assert not re.search(r"(?<![\w.])/(work|tmp|root|home|opt)/", page.read_text(encoding="utf-8")), page.name
+
+
+@pytest.mark.parametrize("page", [p for p in PAGES if p.parent.name == "docs"], ids=lambda p: p.name)
+def test_every_page_is_in_the_nav(page: Path) -> None:
+    assert f": {page.name}\n" in (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+
+
+def test_site_builds_without_a_warning(tmp_path: Path) -> None:
+    for package in ("mkdocs", "material", "mkdocstrings", "markdown_exec", "mkdocs_include_markdown_plugin"):
+        pytest.importorskip(package, reason="the site needs the extra `docs`; `make docs` builds it in an environment of its own")
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path / "site")]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=280)
+    assert done.returncode == 0, done.stdout + done.stderr
+    pages = [p.relative_to(tmp_path / "site").as_posix() for p in (tmp_path / "site").rglob("*.html")]
+    assert {"index.html", "gallery.html", "api/estimator.html", "api/ssl-zoo.html"} <= set(pages)
+    text = {name: (tmp_path / "site" / name).read_text(encoding="utf-8") for name in pages}
+    assert text["gallery.html"].count("data:image/svg+xml;base64,") == 4  # the gallery was executed
+    for name, page in text.items():
+        fetched = re.findall(r"<(?:script|img|iframe)[^>]+src=\"?https?:|<link[^>]+stylesheet[^>]+https?:", page)
+        assert not fetched, f"{name} fetches from the network: {fetched}"
