@@ -127,7 +127,8 @@ def test_site_builds_without_a_warning(tmp_path: Path) -> None:
     pages = [p.relative_to(tmp_path / "site").as_posix() for p in (tmp_path / "site").rglob("*.html")]
     assert {"index.html", "gallery.html", "api/estimator.html", "api/ssl-zoo.html"} <= set(pages)
     text = {name: (tmp_path / "site" / name).read_text(encoding="utf-8") for name in pages}
-    assert len(re.findall(r'<img alt="[^"]+" src="data:image/svg', text["gallery.html"])) == 4  # the gallery was executed
+    # the gallery was executed
+    assert len(re.findall(r'<img alt="[^"]+" src="data:image/svg', text["gallery.html"])) == 4
     for name, page in text.items():
         fetched = re.findall(r"<(?:script|img|iframe)[^>]+src=\"?https?:|<link[^>]+stylesheet[^>]+https?:", page)
         assert not fetched, f"{name} fetches from the network: {fetched}"
