@@ -13,13 +13,14 @@ PYTEST_ARGS ?=
 # One thread a process: the arrays of the tests are small, and threads that wait for each other only cost time.
 TEST_ENV := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 
-.PHONY: help demo test test-core test-zoo slow lint docs clean
+.PHONY: help demo test test-core test-zoo slow lint docs test-docs clean
 
 help:
 	@echo "make demo       seven classifiers, twenty labels: estimates with intervals beside the truth"
 	@echo "make test       ruff, mypy, tests, doctests, coverage"
 	@echo "make test-core  command line and estimator as an installed wheel with nothing but its own dependencies"
 	@echo "make test-zoo   the tests that need torch: ssl_zoo, the adapters, the metrics against torchmetrics"
+	@echo "make test-docs  the site: built without a warning, every page reachable, nothing fetched from the network"
 	@echo "make slow       the tests that take minutes"
 	@echo "make lint       ruff and mypy alone"
 	@echo "make docs       the documentation as a site in site/; warnings are errors, the gallery is executed"
@@ -70,11 +71,14 @@ test-zoo: $(VENV_ZOO)/.zoo.stamp
 $(VENV_DOCS)/.docs.stamp: pyproject.toml
 	@echo "Installing into $(VENV_DOCS); this takes a minute the first time."
 	test -x $(DOCS)/python || $(PYTHON) -m venv $(VENV_DOCS)
-	$(DOCS)/python -m pip install --quiet --editable ".[docs]"
+	$(DOCS)/python -m pip install --quiet --editable ".[docs]" pytest pytest-timeout
 	touch $@
 
 docs: $(VENV_DOCS)/.docs.stamp
 	$(TEST_ENV) NO_MKDOCS_2_WARNING=1 $(DOCS)/python -m mkdocs build --strict --clean
+
+test-docs: $(VENV_DOCS)/.docs.stamp
+	$(TEST_ENV) NO_MKDOCS_2_WARNING=1 $(DOCS)/pytest --noconftest tests/test_docs.py -k "site or nav" $(PYTEST_ARGS)
 
 clean:
 	rm -rf $(VENV) $(VENV_CORE) $(VENV_ZOO) $(VENV_DOCS) .venv-ci site build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage htmlcov
