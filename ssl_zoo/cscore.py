@@ -127,7 +127,8 @@ def ood_f(mask: Tensor, ood: Tensor | None, eps: float = EPS) -> Tensor:
     """Share of samples out of distribution that pass, over the share of the others that pass (+ eps).
 
     1 is no filtering, small is good. With soft weights the mean weight stands for the share. NaN where one of the two
-    groups is absent from the batch, and where nothing at all passes.
+    groups is absent from the batch, and where nothing in distribution passes: the ratio has no denominator there, and
+    one such batch would outweigh all others of a mean.
 
     Examples
     --------
@@ -149,7 +150,7 @@ def _pass_counts(weight: Tensor, out: Tensor) -> Tensor:
 def _filter_ratio(parts: Tensor, eps: float) -> Tensor:
     pass_ood, n_ood, pass_id, n_id = parts.unbind()
     ratio = (pass_ood / n_ood) / (pass_id / n_id + eps)  # NaN by 0 / 0 where a group is absent
-    return torch.where(pass_ood + pass_id > 0, ratio, math.nan)
+    return torch.where(pass_id > 0, ratio, math.nan)
 
 
 class EpochPool:
