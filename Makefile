@@ -13,10 +13,11 @@ PYTEST_ARGS ?=
 # One thread a process: the arrays of the tests are small, and threads that wait for each other only cost time.
 TEST_ENV := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 
-.PHONY: help demo test test-core test-zoo slow lint docs test-docs clean
+.PHONY: help demo demo-zoo test test-core test-zoo slow lint docs test-docs clean
 
 help:
 	@echo "make demo       seven classifiers, twenty labels: estimates with intervals beside the truth"
+	@echo "make demo-zoo   a small contamination sweep on digits, judged with twenty labels (installs torch)"
 	@echo "make test       ruff, mypy, tests, doctests, coverage"
 	@echo "make test-core  command line and estimator as an installed wheel with nothing but its own dependencies"
 	@echo "make test-zoo   the tests that need torch: ssl_zoo, the adapters, the metrics against torchmetrics"
@@ -40,6 +41,9 @@ $(VENV)/.dev.stamp: pyproject.toml
 
 demo: $(VENV)/.core.stamp
 	$(BIN)/ssme demo
+
+demo-zoo: $(VENV_ZOO)/.zoo.stamp
+	$(ZOO)/ssl-zoo demo
 
 lint: $(VENV)/.dev.stamp
 	$(BIN)/ruff check .

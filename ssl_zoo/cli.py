@@ -1,4 +1,4 @@
-"""The command line: list, train, eval, export, sweep, curves.
+"""The command line: list, train, eval, export, sweep, curves, demo.
 
 Exit codes: 0 all went well, 1 the input is at fault (one sentence on stderr), 2 the command was used wrongly, 3 a fault
 of the program (``--debug`` shows its traceback), 128 + n stopped by signal n and saved (130 after Ctrl-C, 143 after
@@ -298,6 +298,41 @@ def curves(
     words = run_curves(scores, labels, models, out, diagnostics=diagnostics, truth=truth, figure=figure, metrics=asked,
                        n_draws=draws, random_state=seed, deltas=read_deltas(deltas), **options)  # fmt: skip
     typer.echo(words)
+
+
+@app.command()
+@_exit_codes
+def demo(
+    out: Annotated[Path, typer.Option(help="Folder of the runs, tables and figures.")] = Path("ssl-zoo-demo"),
+    jobs: Annotated[int, typer.Option(help="Processes that train, of one thread each.", min=1)] = 2,
+    seed: Annotated[int, typer.Option(help="Of the runs, the labels and every draw.", min=0)] = 0,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")] = False,
+    debug: Debug = False,
+) -> None:
+    """A small sweep on digits, judged with twenty labels: curves, C-Score and masking verdicts beside the truth.
+
+    The same command again trains only what is not finished.
+    """
+    from rich.console import Console
+
+    from ssl_zoo._demo_command import to_tables, write_demo
+    from ssl_zoo.demo import run_demo
+
+    try:
+        with _run_bar(quiet=quiet) as progress:
+            found = run_demo(out, jobs=jobs, seed=seed, progress=progress)
+    except KeyboardInterrupt:
+        _say("Stopped; what is finished is kept, and the same command goes on with the rest.")
+        raise typer.Exit(130) from None
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console.width = max(console.width, 160)  # a file has no edge at which to fold
+    for part in to_tables(found):
+        console.print(part, markup=False)
+    written, missing = write_demo(found, out)
+    for note in missing:
+        _say(f"Warning: {note}.")
+    typer.echo(f"written to {out}: " + ", ".join(path.name for path in written))
 
 
 def _in_words(metrics: dict[str, Any]) -> str:
