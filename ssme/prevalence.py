@@ -138,6 +138,7 @@ def prevalence_table(
     frames = []
     for each in found:
         low, high = np.quantile(each.draws, [(1 - level) / 2, (1 + level) / 2], axis=0)
+        high = np.maximum(high, _without_unseen(each, (1 + level) / 2))
         frames.append(
             pd.DataFrame(
                 {
@@ -153,6 +154,20 @@ def prevalence_table(
             )
         )
     return pd.concat(frames, ignore_index=True)
+
+
+def _without_unseen(found: Shares, at: float) -> Floats:
+    """Greatest quantile (K,) of a class where one class that no label shows does not occur: the others share its part.
+
+    A lower end of 0 for that class asks for it: in two classes the other one is then all there is.
+    """
+    high = np.zeros(found.draws.shape[1])
+    for absent in np.flatnonzero(~found.seen):
+        draws = found.draws.copy()
+        draws[:, absent] = 0.0
+        left = draws.sum(axis=1, keepdims=True)
+        high = np.maximum(high, np.quantile(np.divide(draws, left, out=draws, where=left > 0), at, axis=0))
+    return high
 
 
 def class_tilt(

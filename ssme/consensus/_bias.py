@@ -79,8 +79,9 @@ def model_bias(
             covariances.append(prior)
             continue
         total = prior + (common + between) / n_labeled
-        total += (1e-6 * np.trace(total) / m + 1e-15) * np.eye(m)
-        values, vectors = np.linalg.eigh(total)
+        least = 1e-6 * max(np.trace(total) / m, 0.0) + 1e-15
+        values, vectors = np.linalg.eigh(total + least * np.eye(m))
+        values = np.maximum(values, least)  # a group of one row may have a negative one by rounding
         gain = prior @ (vectors / values) @ vectors.T
         fit = (vectors.T @ residual) ** 2 / values
         log_weight.append(np.log(weight) - 0.5 * (fit.sum() + np.log(values).sum()))

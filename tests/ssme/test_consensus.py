@@ -210,3 +210,10 @@ def test_labels_pull_the_consensus():
         accuracy.append(np.take_along_axis(mean, votes_of(p), axis=1).mean())
         assert np.sign(tilt).tolist() == np.sign(bias.expected).tolist() and (slope > 0).all()
     assert accuracy[0] > accuracy[1] + 0.2
+
+
+def test_bias_of_a_covariance_with_a_negative_value_by_rounding() -> None:
+    covariance = np.array([[0.2, 0.2, 0.2], [0.2, 0.2, 0.2], [0.2, 0.2, 0.2 - 1e-3]])
+    with np.errstate(all="raise"):
+        found = model_bias(np.full(3, 0.1), covariance, np.full(3, 0.8), 1.0, 1.0, ((1.0, 1.0),))
+    assert np.isfinite(found.mean).all() and np.isfinite(found.covariance).all()

@@ -7,7 +7,16 @@ import pytest
 
 from ssme import SSME
 from ssme.posterior import FixedNode, LabelPosterior
-from ssme.prevalence import GROUP_ROWS, ClassTilt, _rake, _tilted, class_tilt, prevalence_draws, prevalence_table
+from ssme.prevalence import (
+    GROUP_ROWS,
+    ClassTilt,
+    Shares,
+    _rake,
+    _tilted,
+    class_tilt,
+    prevalence_draws,
+    prevalence_table,
+)
 
 COLUMNS = "group class estimate lower upper level n_labeled n_unlabeled".split()
 
@@ -207,3 +216,11 @@ def test_win_rates_of_systems_are_covered():
         labels_only += [abs(win[rows][system[rows] == g].mean() - rate[g]) for g in range(4)]
     assert 0.82 <= np.mean(covered) <= 1.0
     assert np.mean(errors) < 0.8 * np.mean(labels_only)
+
+
+def test_a_class_that_may_be_absent_leaves_all_to_the_other() -> None:
+    draws = np.random.default_rng(0).dirichlet([30, 20], size=200)
+    shares = Shares("all", draws.mean(axis=0), draws, 3, 100, np.array([True, False]))
+    table = prevalence_table([shares], ["a", "b"])
+    assert table["lower"].tolist()[1] == 0.0 and table["upper"].tolist()[0] == pytest.approx(1.0)
+    assert table["upper"].tolist()[1] < 0.7  # a was seen, so b is not all there is
